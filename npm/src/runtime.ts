@@ -1,0 +1,37 @@
+// The one place that talks to the module: start-up, errors, and what happens after an internal fault.
+import * as glue from "./glue.js";
+import { SessionLogError, toError } from "./errors.js";
+
+let started = false;
+let poison: string | null = null;
+
+/** Says that the module is instantiated; called by the entry that did it. */
+export function markStarted(): void {
+  started = true;
+  poison = null;
+}
+
+/** Whether the module is there and sound. */
+export function isStarted(): boolean {
+  return started && poison === null;
+}
+
+/**
+ * Runs `work` against the module. A typed error of the core comes out as SessionLogError; a trap poisons the instance:
+ * its first message is kept and every later call fails fast until `init` makes a new one.
+ */
+export function call<T>(work: (module: typeof glue) => T): T {
+  if (poison !== null) throw new SessionLogError("poisoned", `the module had an internal fault: ${poison}`, { first: poison });
+  if (!started) throw new SessionLogError("unavailable", "call `await init()` first");
+  try {
+    return work(glue);
+  } catch (thrown) {
+    if (thrown instanceof WebAssembly.RuntimeError) {
+      poison = thrown.message;
+      throw new SessionLogError("poisoned", `the module had an internal fault: ${poison}`, { first: poison }, thrown);
+    }
+    // What a caller's own function threw inside the call (a listener, a scrubber) goes through as it is.
+    const isOurs = typeof (thrown as { details?: unknown } | null)?.details === "string";
+    throw isOurs ? toError(thrown) : thrown;
+  }
+}

@@ -1,0 +1,5 @@
+//! Bindings: they translate between JavaScript and the core, and decide nothing.
+//!
+//! The classes exported here are raw: the hand-written shell in `npm/src` wraps them into the public interface.
+
+mod error;
