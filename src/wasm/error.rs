@@ -6,7 +6,6 @@ use wasm_bindgen::JsValue;
 use crate::core::error::Error;
 
 /// Turns an error into a JavaScript `Error` object.
-#[allow(dead_code, reason = "until every binding stands")]
 pub(crate) fn throw(error: Error) -> JsValue {
     let out = js_sys::Error::new(error.message());
     // Setting a property of a fresh plain object cannot fail.

@@ -2,4 +2,5 @@
 //!
 //! The classes exported here are raw: the hand-written shell in `npm/src` wraps them into the public interface.
 
+mod engine;
 mod error;

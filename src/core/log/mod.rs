@@ -1,0 +1,546 @@
+//! The log: append, contiguous sequence, shared prefixes for forks, digest chain.
+//!
+//! Payloads stay JSON text in large shared segments with a small entry per event. A fork shares the segments of its
+//! source, so that forking costs the same whatever the length, and the source's bytes never change.
+
+pub mod line;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use sha2::{Digest as _, Sha256};
+
+use super::error::{Error, Kind, Result};
+use super::event::EventView;
+use super::id::EventId;
+use super::time::Millis;
+
+/// A SHA-256 digest.
+pub type Digest = [u8; 32];
+
+/// What makes the digest of a payload unguessable, so that an erased payload cannot be found by trying.
+pub type Salt = [u8; 16];
+
+/// A tail of this many bytes is closed into a shared segment.
+const SEGMENT_BYTES: usize = 256 * 1024;
+
+/// An event on its way into a log.
+#[derive(Clone, Debug)]
+pub struct NewEvent<'a> {
+    /// Its id.
+    pub id: EventId,
+    /// When it happened.
+    pub at: Millis,
+    /// Its type.
+    pub kind: &'a str,
+    /// Its payload in stored form: JSON text.
+    pub data: &'a str,
+    /// What the store worked out about it: JSON text.
+    pub note: Option<&'a str>,
+    /// Its salt.
+    pub salt: Salt,
+    /// The digest of the payload that stood here before it was rewritten, if it was.
+    pub was: Option<Digest>,
+    /// Members of the envelope that this version does not know: JSON text of an object.
+    pub extra: Option<&'a str>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    id: EventId,
+    at: Millis,
+    kind: Rc<str>,
+    start: usize,
+    data: usize,
+    note: usize,
+    extra: usize,
+    salt: Salt,
+    was: Option<Digest>,
+}
+
+#[derive(Debug, Default)]
+struct Segment {
+    text: String,
+    entries: Vec<Entry>,
+    /// Chain digests of the first entries, worked out when they are first asked for.
+    digests: RefCell<Vec<Digest>>,
+}
+
+impl Segment {
+    fn push(&mut self, event: &NewEvent<'_>, kind: Rc<str>) {
+        let start = self.text.len();
+        self.text.push_str(event.data);
+        self.text.push_str(event.note.unwrap_or_default());
+        self.text.push_str(event.extra.unwrap_or_default());
+        self.entries.push(Entry {
+            id: event.id,
+            at: event.at,
+            kind,
+            start,
+            data: event.data.len(),
+            note: event.note.map_or(0, str::len),
+            extra: event.extra.map_or(0, str::len),
+            salt: event.salt,
+            was: event.was,
+        });
+    }
+
+    fn slice(&self, start: usize, len: usize) -> &str {
+        self.text.get(start..start + len).unwrap_or_default()
+    }
+
+    fn view(&self, at: usize, seq: u64) -> Option<EventView<'_>> {
+        let entry = self.entries.get(at)?;
+        let note = self.slice(entry.start + entry.data, entry.note);
+        Some(EventView {
+            seq,
+            id: entry.id,
+            at: entry.at,
+            kind: &entry.kind,
+            data: self.slice(entry.start, entry.data),
+            note: (!note.is_empty()).then_some(note),
+        })
+    }
+
+    fn extra(&self, entry: &Entry) -> Option<&str> {
+        let extra = self.slice(entry.start + entry.data + entry.note, entry.extra);
+        (!extra.is_empty()).then_some(extra)
+    }
+}
+
+/// The first `count` events of a shared segment, standing at `start` in the log.
+#[derive(Clone, Debug)]
+struct Slice {
+    start: u64,
+    count: usize,
+    segment: Rc<Segment>,
+}
+
+/// An append-only list of events with contiguous sequence numbers.
+#[derive(Debug, Default)]
+pub struct Log {
+    shared: Vec<Slice>,
+    tail: Segment,
+    tail_start: u64,
+    kinds: Vec<Rc<str>>,
+}
+
+/// What `verify` found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every event fits.
+    Holds,
+    /// The first event that does not fit.
+    BrokenAt(u64),
+}
+
+impl Log {
+    /// Makes an empty log.
+    pub fn new() -> Self {
+        Log::default()
+    }
+
+    /// Returns the number of events, which is the sequence number of the next one.
+    pub fn len(&self) -> u64 {
+        self.tail_start + self.tail.entries.len() as u64
+    }
+
+    /// Says whether there are no events.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Appends one event and returns its sequence number.
+    pub fn append(&mut self, event: &NewEvent<'_>) -> u64 {
+        let seq = self.len();
+        let kind = self.intern(event.kind);
+        self.tail.push(event, kind);
+        if self.tail.text.len() >= SEGMENT_BYTES {
+            self.close_tail();
+        }
+        seq
+    }
+
+    fn intern(&mut self, kind: &str) -> Rc<str> {
+        if let Some(known) = self.kinds.iter().find(|k| &***k == kind) {
+            return known.clone();
+        }
+        let new: Rc<str> = kind.into();
+        self.kinds.push(new.clone());
+        new
+    }
+
+    fn close_tail(&mut self) {
+        let count = self.tail.entries.len();
+        if count == 0 {
+            return;
+        }
+        let mut segment = std::mem::take(&mut self.tail);
+        segment.text.shrink_to_fit();
+        segment.entries.shrink_to_fit();
+        self.shared.push(Slice { start: self.tail_start, count, segment: Rc::new(segment) });
+        self.tail_start += count as u64;
+    }
+
+    /// Takes back the events from `len` on; only ones that nobody has seen.
+    pub fn truncate(&mut self, len: u64) {
+        while len < self.tail_start {
+            let Some(last) = self.shared.pop() else { return };
+            self.tail = Segment::default();
+            self.tail_start = last.start;
+            let keep = usize::try_from(len.saturating_sub(last.start)).unwrap_or(usize::MAX).min(last.count);
+            if keep > 0 {
+                self.shared.push(Slice { count: keep, ..last });
+                self.tail_start += keep as u64;
+                return;
+            }
+        }
+        let keep = usize::try_from(len - self.tail_start).unwrap_or(usize::MAX);
+        if let Some(entry) = self.tail.entries.get(keep) {
+            self.tail.text.truncate(entry.start);
+            self.tail.entries.truncate(keep);
+            self.tail.digests.borrow_mut().truncate(keep);
+        }
+    }
+
+    /// Makes a log of the first `count` events that shares their storage.
+    pub fn fork(&mut self, count: u64) -> Log {
+        self.close_tail();
+        let mut shared: Vec<Slice> = self.shared.iter().take_while(|s| s.start < count).cloned().collect();
+        if let Some(last) = shared.last_mut() {
+            let room = usize::try_from(count - last.start).unwrap_or(usize::MAX);
+            last.count = last.count.min(room);
+        }
+        let tail_start = shared.last().map_or(0, |s| s.start + s.count as u64);
+        Log { shared, tail: Segment::default(), tail_start, kinds: self.kinds.clone() }
+    }
+
+    fn place(&self, seq: u64) -> Option<(&Segment, usize)> {
+        if seq >= self.tail_start {
+            return Some((&self.tail, usize::try_from(seq - self.tail_start).ok()?));
+        }
+        let after = self.shared.partition_point(|s| s.start <= seq);
+        let slice = self.shared.get(after.checked_sub(1)?)?;
+        Some((&slice.segment, usize::try_from(seq - slice.start).ok()?))
+    }
+
+    /// Returns the event at a sequence number.
+    pub fn event(&self, seq: u64) -> Option<EventView<'_>> {
+        let (segment, at) = self.place(seq)?;
+        segment.view(at, seq)
+    }
+
+    /// Iterates over the events from `from` up to but not including `to`.
+    pub fn range(&self, from: u64, to: u64) -> impl Iterator<Item = EventView<'_>> {
+        let to = to.min(self.len());
+        (from..to).filter_map(|seq| self.event(seq))
+    }
+
+    /// Iterates over all events.
+    pub fn iter(&self) -> impl Iterator<Item = EventView<'_>> {
+        self.range(0, self.len())
+    }
+
+    fn entry(&self, seq: u64) -> Option<&Entry> {
+        let (segment, at) = self.place(seq)?;
+        segment.entries.get(at)
+    }
+
+    /// Returns the salt of an event.
+    pub fn salt(&self, seq: u64) -> Salt {
+        self.entry(seq).map_or([0; 16], |e| e.salt)
+    }
+
+    /// Returns what the payload digest was before the payload was rewritten.
+    pub fn was(&self, seq: u64) -> Option<Digest> {
+        self.entry(seq)?.was
+    }
+
+    /// Returns the members of an event's envelope that this version does not know.
+    pub fn extra(&self, seq: u64) -> Option<&str> {
+        let (segment, at) = self.place(seq)?;
+        segment.extra(segment.entries.get(at)?)
+    }
+
+    /// Returns the chain digest after the event at `seq`; of nothing when the log is shorter.
+    pub fn digest(&self, seq: u64) -> Option<Digest> {
+        let (_, _) = self.place(seq)?;
+        let mut previous = [0; 32];
+        let after = self.shared.partition_point(|s| s.start + (s.count as u64) <= seq);
+        // The nearest earlier slice that knows its last digest saves walking from the start.
+        let known = self.shared.get(..after)?.iter().rposition(|s| s.segment.digests.borrow().len() >= s.count);
+        if let Some(at) = known {
+            let slice = self.shared.get(at)?;
+            previous = *slice.segment.digests.borrow().get(slice.count.checked_sub(1)?)?;
+        }
+        for slice in self.shared.get(known.map_or(0, |k| k + 1)..(after + 1).min(self.shared.len()))? {
+            let upto = usize::try_from((seq + 1).saturating_sub(slice.start)).ok()?.min(slice.count);
+            previous = extend_digests(&slice.segment, slice.start, previous, upto)?;
+        }
+        if seq >= self.tail_start {
+            let upto = usize::try_from(seq + 1 - self.tail_start).ok()?;
+            previous = extend_digests(&self.tail, self.tail_start, previous, upto)?;
+        }
+        Some(previous)
+    }
+
+    /// Returns the chain digest of the whole log.
+    pub fn head(&self) -> Digest {
+        self.len().checked_sub(1).and_then(|last| self.digest(last)).unwrap_or([0; 32])
+    }
+
+    /// Takes over a chain digest that came with a stored event, so that `verify` can hold the payloads against it.
+    pub fn expect_digest(&mut self, seq: u64, digest: Digest) {
+        let Some(at) = seq.checked_sub(self.tail_start).and_then(|at| usize::try_from(at).ok()) else {
+            if let Some((segment, at)) = self.place(seq) {
+                let mut known = segment.digests.borrow_mut();
+                if known.len() == at {
+                    known.push(digest);
+                }
+            }
+            return;
+        };
+        let mut known = self.tail.digests.borrow_mut();
+        if known.len() == at {
+            known.push(digest);
+        }
+    }
+
+    /// Works the whole chain out anew and holds it against the digests that are known.
+    pub fn verify(&self) -> Verdict {
+        let mut previous = [0; 32];
+        let tail =
+            Slice { start: self.tail_start, count: self.tail.entries.len(), segment: Rc::new(Segment::default()) };
+        let parts = self.shared.iter().map(|s| (s, &*s.segment)).chain(std::iter::once((&tail, &self.tail)));
+        for (slice, segment) in parts {
+            let known = segment.digests.borrow();
+            for (at, entry) in segment.entries.iter().take(slice.count).enumerate() {
+                let seq = slice.start + at as u64;
+                let digest = chain(&previous, seq, &entry.kind, &payload_digest_of(segment, entry));
+                if known.get(at).is_some_and(|k| *k != digest) {
+                    return Verdict::BrokenAt(seq);
+                }
+                previous = digest;
+            }
+        }
+        Verdict::Holds
+    }
+
+    /// Makes a log in which some payloads are replaced; their old payload digests stay, so that the chain still holds.
+    ///
+    /// `rewrite` returns the new payload and a new salt for an event, or nothing where it stays.
+    pub fn rewritten(&self, mut rewrite: impl FnMut(EventView<'_>) -> Result<Option<(String, Salt)>>) -> Result<Log> {
+        let mut out = Log::new();
+        for seq in 0..self.len() {
+            let Some((segment, at)) = self.place(seq) else { continue };
+            let (Some(view), Some(entry)) = (segment.view(at, seq), segment.entries.get(at)) else { continue };
+            let new = rewrite(view)?;
+            let old = entry.was.unwrap_or_else(|| payload_digest_of(segment, entry));
+            out.append(&NewEvent {
+                id: view.id,
+                at: view.at,
+                kind: view.kind,
+                data: new.as_ref().map_or(view.data, |(data, _)| data),
+                note: view.note,
+                salt: new.as_ref().map_or(entry.salt, |(_, salt)| *salt),
+                was: if new.is_some() { Some(old) } else { entry.was },
+                extra: segment.extra(entry),
+            });
+        }
+        Ok(out)
+    }
+}
+
+fn payload_digest_of(segment: &Segment, entry: &Entry) -> Digest {
+    entry.was.unwrap_or_else(|| payload_digest(&entry.salt, segment.slice(entry.start, entry.data)))
+}
+
+fn extend_digests(segment: &Segment, start: u64, before: Digest, upto: usize) -> Option<Digest> {
+    let mut known = segment.digests.borrow_mut();
+    let mut previous = known.last().copied().unwrap_or(before);
+    while known.len() < upto {
+        let at = known.len();
+        let entry = segment.entries.get(at)?;
+        previous = chain(&previous, start + at as u64, &entry.kind, &payload_digest_of(segment, entry));
+        known.push(previous);
+    }
+    known.get(upto.checked_sub(1)?).copied()
+}
+
+/// Works out the salted digest of a payload.
+pub fn payload_digest(salt: &Salt, data: &str) -> Digest {
+    let mut hash = Sha256::new();
+    hash.update(salt);
+    hash.update(data.as_bytes());
+    hash.finalize().into()
+}
+
+/// Works out one link of the chain: over the digest before, the sequence number, the type and the payload's digest.
+pub fn chain(previous: &Digest, seq: u64, kind: &str, payload: &Digest) -> Digest {
+    let mut hash = Sha256::new();
+    hash.update(previous);
+    hash.update(seq.to_be_bytes());
+    hash.update((kind.len() as u64).to_be_bytes());
+    hash.update(kind.as_bytes());
+    hash.update(payload);
+    hash.finalize().into()
+}
+
+/// Writes bytes as lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, b| {
+        for nibble in [b >> 4, b & 15] {
+            out.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
+        }
+        out
+    })
+}
+
+/// Reads lower-case hexadecimal digits of a known number of bytes.
+pub fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let digits = text.as_bytes();
+    if digits.len() != N * 2 {
+        return None;
+    }
+    let mut out = [0; N];
+    for (byte, pair) in out.iter_mut().zip(digits.chunks_exact(2)) {
+        let nibble = |d: &u8| (*d as char).to_digit(16).filter(|_| !d.is_ascii_uppercase());
+        *byte = u8::try_from(nibble(pair.first()?)? << 4 | nibble(pair.get(1)?)?).ok()?;
+    }
+    Some(out)
+}
+
+/// Makes the error for a sequence number outside the log.
+pub fn no_such_seq(seq: u64, len: u64) -> Error {
+    Error::new(Kind::InvalidArgument, format!("seq {seq} is not in a log of {len} events")).with("seq", seq)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn new(n: u64) -> (String, NewEvent<'static>) {
+        let event = NewEvent {
+            id: EventId(n),
+            at: n as i64,
+            kind: "user/message",
+            data: "",
+            note: None,
+            salt: [n as u8; 16],
+            was: None,
+            extra: None,
+        };
+        (format!("{{\"text\":\"message {n}\"}}"), event)
+    }
+
+    fn filled(count: u64) -> Log {
+        let mut log = Log::new();
+        for n in 0..count {
+            let (data, event) = new(n);
+            assert_eq!(log.append(&NewEvent { data: &data, ..event }), n);
+        }
+        log
+    }
+
+    #[test]
+    fn events_come_out_as_they_went_in() {
+        let mut log = Log::new();
+        log.append(&NewEvent { data: "{\"a\":1.50}", note: Some("{\"c\":1}"), extra: Some("{\"x\":1}"), ..new(0).1 });
+        log.append(&NewEvent { data: "{}", kind: "step/end", ..new(1).1 });
+        let event = log.event(0).unwrap();
+        assert_eq!((event.data, event.note, event.kind), ("{\"a\":1.50}", Some("{\"c\":1}"), "user/message"));
+        assert_eq!(log.extra(0), Some("{\"x\":1}"));
+        assert_eq!((log.event(1).unwrap().note, log.event(1).unwrap().kind), (None, "step/end"));
+        assert!(log.event(2).is_none());
+    }
+
+    #[test]
+    fn a_long_log_is_cut_into_segments_and_reads_the_same() {
+        let log = filled(30_000);
+        assert!(log.shared.len() > 1);
+        for seq in [0, 1, 9_999, 10_000, 29_999] {
+            assert_eq!(log.event(seq).unwrap().data, new(seq).0);
+        }
+        assert_eq!(log.range(5, 8).map(|e| e.seq).collect::<Vec<_>>(), [5, 6, 7]);
+        assert_eq!(log.verify(), Verdict::Holds);
+    }
+
+    #[test]
+    fn a_changed_payload_is_found_by_the_chain() {
+        let mut log = filled(10);
+        let head = log.head();
+        let mut other = Log::new();
+        for seq in 0..10 {
+            let (data, event) = new(seq);
+            let data = if seq == 4 { "{\"text\":\"forged\"}" } else { &data };
+            other.append(&NewEvent { data, ..event });
+            other.expect_digest(seq, log.digest(seq).unwrap());
+        }
+        assert_eq!(other.verify(), Verdict::BrokenAt(4));
+        log.append(&NewEvent { data: "{}", ..new(10).1 });
+        assert_ne!(log.head(), head);
+        assert_eq!(log.verify(), Verdict::Holds);
+    }
+
+    #[test]
+    fn a_rewritten_payload_keeps_the_chain() {
+        let log = filled(6);
+        let head = log.head();
+        let mut new =
+            log.rewritten(|e| Ok((e.seq == 3).then(|| ("{\"text\":\"[gone]\"}".to_owned(), [9; 16])))).unwrap();
+        assert_eq!(new.event(3).unwrap().data, "{\"text\":\"[gone]\"}");
+        for seq in 0..6 {
+            new.expect_digest(seq, log.digest(seq).unwrap());
+        }
+        assert_eq!((new.verify(), new.head()), (Verdict::Holds, head));
+    }
+
+    #[test]
+    fn hexadecimal_round_trips_and_refuses_other_text() {
+        assert_eq!(unhex::<3>(&hex(&[0, 171, 255])), Some([0, 171, 255]));
+        for bad in ["", "00ab", "00ABff", "00xxff", "é0ab"] {
+            assert_eq!(unhex::<3>(bad), None, "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn forks_share_and_never_disturb_each_other(
+            first in 0u64..400, cut in 0u64..400, more in 0u64..40, child_more in 0u64..40, drop in 0u64..20,
+        ) {
+            let mut source = filled(first);
+            let cut = cut.min(first);
+            let mut child = source.fork(cut);
+            for n in first..first + more {
+                let (data, event) = new(n);
+                source.append(&NewEvent { data: &data, ..event });
+            }
+            for n in 0..child_more {
+                child.append(&NewEvent { data: &format!("{{\"child\":{n}}}"), ..new(n).1 });
+            }
+            child.truncate(cut + child_more.saturating_sub(drop));
+            prop_assert_eq!(source.len(), first + more);
+            for seq in 0..source.len() {
+                prop_assert_eq!(source.event(seq).unwrap().data, new(seq).0);
+            }
+            prop_assert_eq!(child.len(), cut + child_more.saturating_sub(drop));
+            for seq in 0..cut.min(child.len()) {
+                prop_assert_eq!(child.event(seq).unwrap().data, new(seq).0);
+                prop_assert_eq!(child.digest(seq), source.digest(seq));
+            }
+            prop_assert_eq!(child.verify(), Verdict::Holds);
+            prop_assert_eq!(source.verify(), Verdict::Holds);
+            prop_assert_eq!(source.head(), filled(first + more).head());
+        }
+
+        #[test]
+        fn truncating_leaves_exactly_the_front(len in 0u64..3000, keep in 0u64..3000) {
+            let mut log = filled(len);
+            let keep = keep.min(len);
+            log.truncate(keep);
+            prop_assert_eq!(log.len(), keep);
+            prop_assert_eq!(log.head(), filled(keep).head());
+        }
+    }
+}

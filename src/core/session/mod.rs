@@ -1,0 +1,327 @@
+//! One session: header, log, and what is projected from it as events arrive.
+
+mod closers;
+mod state;
+
+use std::cell::RefCell;
+
+use super::error::{Error, Kind, Result};
+use super::event::{self, EventView};
+use super::id::IdSource;
+use super::json::{self, Object, Surrogates, Value};
+use super::log::line::{self, Beside, Line};
+use super::log::{Log, NewEvent, Salt, Verdict};
+use super::time::Millis;
+
+pub use closers::{Closer, PendingCall};
+pub use state::State;
+
+/// Where a fork cuts its source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Boundary {
+    /// So many leading events.
+    pub count: Option<u64>,
+    /// Up to and including this event.
+    pub through_seq: Option<u64>,
+    /// Up to and including this message.
+    pub message_seq: Option<u64>,
+    /// Whether a turn may be cut in the middle; the child then gets closers.
+    pub allow_open_turn: bool,
+}
+
+/// A line that could not be read: where it stood, and its bytes as they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damaged {
+    /// Line number in what was read, from 1.
+    pub line: u64,
+    /// The bytes, without the line feed.
+    pub bytes: Vec<u8>,
+}
+
+/// One session in memory.
+#[derive(Debug)]
+pub struct Session {
+    header: Object,
+    log: Log,
+    state: State,
+    damaged: RefCell<Vec<Damaged>>,
+}
+
+impl Session {
+    /// Makes an empty session.
+    pub fn new(header: Object) -> Self {
+        Session { header, log: Log::new(), state: State::default(), damaged: RefCell::default() }
+    }
+
+    /// Returns the header.
+    pub fn header(&self) -> &Object {
+        &self.header
+    }
+
+    /// Returns the id.
+    pub fn id(&self) -> &str {
+        self.header.get("id").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Returns the log.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// Returns what is projected from the log.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Appends an event whose payload is already in stored form.
+    pub fn append(&mut self, event: &NewEvent<'_>) -> u64 {
+        let seq = self.log.append(event);
+        self.state.see(seq, event.kind, event.data);
+        seq
+    }
+
+    /// Takes back events that nobody has seen.
+    pub fn truncate(&mut self, len: u64) {
+        self.log.truncate(len);
+        self.rebuild_state();
+    }
+
+    fn rebuild_state(&mut self) {
+        let mut state = State::default();
+        for event in self.log.iter() {
+            state.see(event.seq, event.kind, event.data);
+        }
+        self.state = state;
+    }
+
+    /// Replaces payloads (see [`Log::rewritten`]).
+    pub fn rewrite(&mut self, rewrite: impl FnMut(EventView<'_>) -> Result<Option<(String, Salt)>>) -> Result<()> {
+        let digests: Vec<_> = (0..self.log.len()).map(|seq| self.log.digest(seq)).collect();
+        let mut log = self.log.rewritten(rewrite)?;
+        for (seq, digest) in (0u64..).zip(digests) {
+            if let Some(digest) = digest {
+                log.expect_digest(seq, digest);
+            }
+        }
+        self.log = log;
+        self.rebuild_state();
+        Ok(())
+    }
+
+    /// Replays a seed: JSON text of an array of events, contiguous from 0.
+    pub fn seed(&mut self, events: &str, mut salt: impl FnMut() -> Salt) -> Result<()> {
+        let invalid = |index: usize, why: &str| {
+            Error::new(Kind::InvalidSeed, format!("event {index} of the seed: {why}")).with("index", index)
+        };
+        let list = json::parse(events, Surrogates::Refuse)?;
+        let list = list.as_array().ok_or_else(|| invalid(0, "a seed must be a list of events"))?;
+        for (index, event) in list.iter().enumerate() {
+            let text = event.to_text();
+            let line = line::read(&text).map_err(|e| invalid(index, e.message()))?;
+            if line.seq != self.log.len() {
+                return Err(invalid(index, "seqs must be contiguous from 0"));
+            }
+            event::check_known(&line.kind).map_err(|e| invalid(index, e.message()))?;
+            self.append(&line.event(salt()));
+        }
+        Ok(())
+    }
+
+    /// Appends stored lines. A damaged line costs itself alone: it is kept and listed by [`Session::damaged`].
+    ///
+    /// Lines that this session already holds are passed over. `salt` stands in for lines that carry none.
+    pub fn load(&mut self, bytes: &[u8], mut salt: impl FnMut() -> Salt) {
+        let mut number = 0;
+        for raw in bytes.split(|b| *b == b'\n') {
+            number += 1;
+            if raw.is_empty() {
+                continue;
+            }
+            let read = std::str::from_utf8(raw).ok().and_then(|text| line::read(text).ok());
+            match read {
+                Some(line) if line.seq < self.log.len() => {}
+                Some(line) => self.take(&line, salt()),
+                None => self.damaged.borrow_mut().push(Damaged { line: number, bytes: raw.to_vec() }),
+            }
+        }
+    }
+
+    /// Takes one stored line; a gap before it (a lost line) is filled so that later events keep their numbers.
+    fn take(&mut self, line: &Line<'_>, salt: Salt) {
+        while self.log.len() < line.seq {
+            let lost = NewEvent {
+                id: super::id::EventId(0),
+                at: line.at,
+                kind: event::LOST,
+                data: "{}",
+                note: None,
+                salt,
+                was: None,
+                extra: None,
+            };
+            self.append(&lost);
+        }
+        let seq = self.append(&line.event(salt));
+        if let Some(digest) = line.digest {
+            self.log.expect_digest(seq, digest);
+        }
+    }
+
+    /// Returns the lines that could not be read.
+    pub fn damaged(&self) -> Vec<Damaged> {
+        self.damaged.borrow().clone()
+    }
+
+    /// Remembers lines that could not be read, so that they survive into the next export.
+    pub fn keep_damaged(&self, lines: Vec<Damaged>) {
+        self.damaged.borrow_mut().extend(lines);
+    }
+
+    /// Returns the events from `from` up to but not including `to` as stored lines.
+    pub fn lines(&self, from: u64, to: u64) -> String {
+        let mut out = String::new();
+        for event in self.log.range(from, to) {
+            let beside = Beside {
+                salt: self.log.salt(event.seq),
+                digest: self.log.digest(event.seq).unwrap_or_default(),
+                was: self.log.was(event.seq),
+                extra: self.log.extra(event.seq),
+            };
+            if event.kind != event::LOST {
+                line::write(&mut out, &event, &beside);
+            }
+        }
+        out
+    }
+
+    /// Appends one event as the JSON text that JavaScript sees.
+    pub fn write_event(&self, out: &mut String, event: &EventView<'_>) {
+        out.push_str(&format!("{{\"id\":\"{}\",\"sessionId\":\"{}\",\"seq\":{}", event.id, self.id(), event.seq));
+        out.push_str(&format!(",\"at\":{},\"type\":", event.at));
+        json::write_string(out, event.kind);
+        out.push_str(",\"data\":");
+        out.push_str(event.data);
+        out.push('}');
+    }
+
+    /// Returns events as JSON text of an array.
+    pub fn events_json(&self, from: u64, to: u64) -> String {
+        let mut out = String::from("[");
+        for event in self.log.range(from, to) {
+            if out.len() > 1 {
+                out.push(',');
+            }
+            self.write_event(&mut out, &event);
+        }
+        out.push(']');
+        out
+    }
+
+    /// Works the digest chain out anew; returns the first seq that does not fit.
+    pub fn verify(&self) -> Option<u64> {
+        let lost = self.log.iter().find(|e| e.kind == event::LOST).map(|e| e.seq);
+        match (self.log.verify(), lost) {
+            (Verdict::BrokenAt(seq), Some(lost)) => Some(seq.min(lost)),
+            (Verdict::BrokenAt(seq), None) => Some(seq),
+            (Verdict::Holds, lost) => lost,
+        }
+    }
+
+    /// Works out how many leading events a fork takes.
+    pub fn boundary(&self, boundary: &Boundary) -> Result<u64> {
+        let invalid = |what: &str| Error::new(Kind::InvalidBoundary, what).with("events", self.log.len());
+        let given = [boundary.count, boundary.through_seq, boundary.message_seq];
+        if given.iter().flatten().count() > 1 {
+            return Err(invalid("name one of count, throughSeq and messageSeq"));
+        }
+        if let Some(seq) = boundary.message_seq {
+            let is_message = self.log.event(seq).is_some_and(|e| event::is_message(e.kind));
+            if !is_message {
+                return Err(invalid("messageSeq must be the seq of a message"));
+            }
+        }
+        let after = boundary.through_seq.or(boundary.message_seq).map(|seq| seq.saturating_add(1));
+        let count = boundary.count.or(after).unwrap_or(self.log.len());
+        if count > self.log.len() {
+            return Err(invalid("the boundary lies beyond the end of the log"));
+        }
+        Ok(count)
+    }
+
+    /// Makes a child of the first `count` events (from [`Session::boundary`]), with closers when a turn is cut.
+    pub fn fork(&mut self, count: u64, header: Object, allow_open_turn: bool) -> Result<(Session, Vec<Closer>)> {
+        let log = self.log.fork(count);
+        let mut child = Session { header, log, state: State::default(), damaged: RefCell::default() };
+        if count == self.log.len() {
+            child.state = self.state.clone();
+        } else {
+            child.rebuild_state();
+        }
+        if child.state.open_turn().is_none() {
+            return Ok((child, Vec::new()));
+        }
+        if !allow_open_turn {
+            return Err(Error::new(
+                Kind::OpenTurn,
+                "the boundary cuts a turn; pass allowOpenTurn to close it in the child",
+            )
+            .with("count", count));
+        }
+        let closers = closers::closers(&child.log, &child.state);
+        Ok((child, closers))
+    }
+
+    /// Returns the events that close what is open.
+    pub fn closers(&self) -> Vec<Closer> {
+        if self.state.open_turn().is_none() { Vec::new() } else { closers::closers(&self.log, &self.state) }
+    }
+
+    /// Returns the calls that have no result.
+    pub fn pending_calls(&self) -> Vec<PendingCall> {
+        closers::pending_calls(&self.log, &self.state)
+    }
+
+    /// Returns the parent: the last fork's source, else what the creation says, else the header's.
+    pub fn parent(&self) -> Option<&str> {
+        self.state.parent().or_else(|| self.header.get("parentSession").and_then(Value::as_str))
+    }
+}
+
+/// Checks a working directory: absolute on some system, or a URL.
+pub fn check_cwd(cwd: &str) -> Result<()> {
+    let bytes = cwd.as_bytes();
+    let drive = matches!(bytes, [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic());
+    let share = cwd.strip_prefix("\\\\").is_some_and(|rest| rest.starts_with(|c: char| c.is_alphanumeric()));
+    let url = cwd.split_once("://").is_some_and(|(scheme, rest)| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c))
+            && !rest.is_empty()
+    });
+    if (cwd.starts_with('/') || drive || share || url) && !cwd.contains('\0') {
+        return Ok(());
+    }
+    Err(Error::new(Kind::InvalidCwd, "a working directory must be absolute"))
+}
+
+/// Makes the header of a new session.
+pub fn header(id: &str, created_at: Millis, cwd: Option<&str>, parent: Option<&str>) -> Result<Object> {
+    super::id::check_session_id(id)?;
+    let mut header = Object::from([("version", Value::from(1)), ("id", id.into()), ("createdAt", created_at.into())]);
+    if let Some(cwd) = cwd {
+        check_cwd(cwd)?;
+        header.set("cwd", cwd);
+    }
+    if let Some(parent) = parent {
+        super::id::check_session_id(parent)?;
+        header.set("parentSession", parent);
+    }
+    Ok(header)
+}
+
+/// Makes a session id: 16 hexadecimal digits.
+pub fn new_id(ids: &mut IdSource) -> String {
+    ids.next_id().to_string()
+}
+
+#[cfg(test)]
+mod tests;

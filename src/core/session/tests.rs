@@ -1,0 +1,129 @@
+use super::*;
+use crate::core::id::EventId;
+
+fn session() -> Session {
+    Session::new(header("s1", 5, Some("/w"), None).unwrap())
+}
+
+fn append(session: &mut Session, kind: &str, data: &str) -> u64 {
+    let id = EventId(session.log().len() + 1);
+    session.append(&NewEvent { id, at: 7, kind, data, note: None, salt: [4; 16], was: None, extra: None })
+}
+
+fn open_turn() -> Session {
+    let mut s = session();
+    append(&mut s, "turn/start", r#"{"turn":1,"trigger":{"kind":"message"}}"#);
+    append(&mut s, "user/message", r#"{"text":"go"}"#);
+    append(&mut s, "step/start", r#"{"turn":1,"step":1}"#);
+    append(
+        &mut s,
+        "assistant/message",
+        r#"{"parts":[{"type":"tool-call","id":"a","name":"x","args":{}},{"type":"tool-call","id":"b","name":"y","args":{}}]}"#,
+    );
+    append(&mut s, "tool/call", r#"{"id":"a","name":"x","args":{}}"#);
+    s
+}
+
+#[test]
+fn headers_are_checked() {
+    for good in ["/", "/a", "C:/x", "c:\\x", "\\\\host\\share", "https://x/y", "file:///a"] {
+        check_cwd(good).unwrap();
+    }
+    for bad in ["", "a", "./a", "C:", "C:x", "\\a", "\\\\", "://x", "1://x", "/a\0b"] {
+        assert_eq!(check_cwd(bad).unwrap_err().code(), "invalid_cwd", "{bad:?}");
+    }
+    assert_eq!(header("../x", 0, None, None).unwrap_err().code(), "invalid_id");
+}
+
+#[test]
+fn stored_lines_load_into_the_same_session() {
+    let s = open_turn();
+    let lines = s.lines(0, s.log().len());
+    let mut loaded = session();
+    loaded.load(lines.as_bytes(), || [0; 16]);
+    assert_eq!(loaded.events_json(0, 99), s.events_json(0, 99));
+    assert_eq!(loaded.lines(0, 99), lines);
+    assert_eq!((loaded.verify(), loaded.state()), (None, s.state()));
+}
+
+/// B01
+#[test]
+fn one_bad_record_costs_one_record() {
+    let s = open_turn();
+    let mut lines: Vec<Vec<u8>> = s.lines(0, 5).trim_end().split('\n').map(|l| l.as_bytes().to_vec()).collect();
+    lines[2].truncate(16);
+    lines.insert(4, vec![0; 16]);
+    lines.insert(5, b"true".to_vec());
+    let mut loaded = session();
+    loaded.load(&lines.join(&b'\n'), || [0; 16]);
+    let damaged = loaded.damaged();
+    assert_eq!(damaged.iter().map(|d| (d.line, d.bytes.len())).collect::<Vec<_>>(), [(3, 16), (5, 16), (6, 4)]);
+    assert_eq!(loaded.log().event(1).unwrap().data, r#"{"text":"go"}"#);
+    assert_eq!(loaded.log().event(4).unwrap().kind, "tool/call");
+    assert_eq!(loaded.verify(), Some(2));
+}
+
+#[test]
+fn a_fork_inside_a_turn_is_refused_or_closed() {
+    let mut s = open_turn();
+    let head = || header("s2", 6, None, Some("s1")).unwrap();
+    assert_eq!(s.fork(5, head(), false).unwrap_err().code(), "open_turn");
+    let (_, closers) = s.fork(5, head(), true).unwrap();
+    let kinds: Vec<_> = closers.iter().map(|c| c.kind).collect();
+    assert_eq!(kinds, ["tool/result", "tool/result", "step/end", "turn/end"]);
+    let code = |c: &Closer| c.data.get("error").and_then(|e| e.get("code")).cloned();
+    assert_eq!(code(&closers[0]), Some("outcome_unknown".into()));
+    assert_eq!(code(&closers[1]), Some("not_started".into()));
+    let (child, closers) = s.fork(0, head(), false).unwrap();
+    assert_eq!((child.log().len(), closers.len()), (0, 0));
+}
+
+#[test]
+fn boundaries_are_checked() {
+    let s = open_turn();
+    let at = |count, through_seq, message_seq| {
+        s.boundary(&Boundary { count, through_seq, message_seq, allow_open_turn: false })
+    };
+    assert_eq!(at(None, None, None).unwrap(), 5);
+    assert_eq!(at(Some(2), None, None).unwrap(), 2);
+    assert_eq!(at(None, Some(2), None).unwrap(), 3);
+    assert_eq!(at(None, None, Some(1)).unwrap(), 2);
+    for bad in [at(Some(1), Some(1), None), at(Some(6), None, None), at(None, Some(5), None), at(None, None, Some(0))] {
+        assert_eq!(bad.unwrap_err().code(), "invalid_boundary");
+    }
+}
+
+#[test]
+fn seeds_are_contiguous_and_name_the_first_bad_event() {
+    let event = |seq: i64| {
+        format!(
+            r#"{{"id":"000000000000000{seq}","sessionId":"x","seq":{seq},"at":1,"type":"user/message","data":{{}}}}"#
+        )
+    };
+    let mut s = session();
+    s.seed(&format!("[{},{}]", event(0), event(1)), || [0; 16]).unwrap();
+    assert_eq!(s.log().len(), 2);
+    for (bad, index) in [
+        (format!("[{}]", event(1)), 0),
+        (format!("[{},{}]", event(0), event(0)), 1),
+        (format!("[{},true]", event(0)), 1),
+        (format!("[{}]", event(0).replace("\"at\":1", "\"at\":null")), 0),
+        ("{}".to_owned(), 0),
+    ] {
+        let error = session().seed(&bad, || [0; 16]).unwrap_err();
+        assert_eq!((error.code(), error.details().get("index")), ("invalid_seed", Some(&index.into())), "{bad}");
+    }
+}
+
+#[test]
+fn projections_follow_the_events() {
+    let mut s = session();
+    append(&mut s, "session/created", r#"{"parentId":"p1"}"#);
+    assert_eq!((s.parent(), s.state().title()), (Some("p1"), None));
+    append(&mut s, "session/titled", r#"{"title":"A"}"#);
+    append(&mut s, "session/forked", r#"{"from":"p2","boundary":2}"#);
+    append(&mut s, "session/titled", r#"{"title":"B"}"#);
+    assert_eq!((s.parent(), s.state().title()), (Some("p2"), Some("B")));
+    s.truncate(2);
+    assert_eq!((s.parent(), s.state().title()), (Some("p1"), Some("A")));
+}

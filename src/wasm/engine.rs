@@ -1,0 +1,322 @@
+//! Sessions for the shell: an environment shared by the sessions of one store, and one class per session.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use js_sys::{Function, Uint8Array};
+use wasm_bindgen::prelude::*;
+
+use super::error::throw;
+use crate::core::error::{Error, Kind, Result};
+use crate::core::event::{self, Declaration};
+use crate::core::id::IdSource;
+use crate::core::json::{self, Object, Surrogates, Value};
+use crate::core::log::{NewEvent, Salt};
+use crate::core::session::{self, Boundary, Closer, Session};
+
+/// Random bytes are drawn in pieces of this size: one call to JavaScript per piece, not per event.
+const POOL_BYTES: u32 = 4096;
+
+/// What the sessions of one store share: ids, salts, the caller's random source.
+#[wasm_bindgen]
+pub struct RawEnv {
+    shared: Rc<Shared>,
+}
+
+struct Shared {
+    random: Option<Function>,
+    ids: RefCell<Option<IdSource>>,
+    pool: RefCell<Vec<u8>>,
+}
+
+impl Shared {
+    /// Draws bytes; no borrow is held while the caller's function runs.
+    fn refill(&self) -> std::result::Result<(), JsValue> {
+        let mut fresh = vec![0; POOL_BYTES as usize];
+        match &self.random {
+            Some(random) => {
+                let bytes = Uint8Array::new_with_length(POOL_BYTES);
+                random.call1(&JsValue::NULL, &bytes)?;
+                bytes.copy_to(&mut fresh);
+            }
+            None => getrandom::fill(&mut fresh)
+                .map_err(|_| throw(Error::new(Kind::Unavailable, "this environment has no source of randomness")))?,
+        }
+        self.pool.borrow_mut().extend_from_slice(&fresh);
+        Ok(())
+    }
+
+    fn take<const N: usize>(&self) -> std::result::Result<[u8; N], JsValue> {
+        if self.pool.borrow().len() < N {
+            self.refill()?;
+        }
+        let mut pool = self.pool.borrow_mut();
+        let rest = pool.len().saturating_sub(N);
+        let mut out = [0; N];
+        out.iter_mut().zip(pool.drain(rest..)).for_each(|(to, from)| *to = from);
+        Ok(out)
+    }
+
+    fn with_ids<T>(&self, work: impl FnOnce(&mut IdSource) -> T) -> std::result::Result<T, JsValue> {
+        if self.ids.borrow().is_none() {
+            let seed = u64::from_be_bytes(self.take()?);
+            *self.ids.borrow_mut() = Some(IdSource::new(seed));
+        }
+        let mut ids = self.ids.borrow_mut();
+        Ok(work(ids.get_or_insert_with(|| IdSource::new(0))))
+    }
+
+    /// Draws salts for up to `count` events of a load or seed in one go.
+    fn salts(&self, count: usize) -> std::result::Result<std::vec::IntoIter<Salt>, JsValue> {
+        (0..count).map(|_| self.take()).collect::<std::result::Result<Vec<Salt>, JsValue>>().map(Vec::into_iter)
+    }
+}
+
+#[wasm_bindgen]
+impl RawEnv {
+    /// Makes an environment; `random` fills an array with random bytes.
+    #[wasm_bindgen(constructor)]
+    pub fn new(random: Option<Function>) -> RawEnv {
+        RawEnv { shared: Rc::new(Shared { random, ids: RefCell::default(), pool: RefCell::default() }) }
+    }
+
+    /// Makes an id of 16 hexadecimal digits.
+    pub fn new_id(&self) -> std::result::Result<String, JsValue> {
+        self.shared.with_ids(session::new_id)
+    }
+
+    /// Makes an empty session; `options` is JSON text `{cwd?, parentSession?, createdAt}`.
+    pub fn create(&self, id: &str, options: &str) -> std::result::Result<RawSession, JsValue> {
+        let header = header(id, options).map_err(throw)?;
+        Ok(self.wrap(Session::new(header)))
+    }
+
+    /// Makes a session from its stored header (JSON text).
+    pub fn open(&self, header: &str) -> std::result::Result<RawSession, JsValue> {
+        let header = json::parse(header, Surrogates::Replace).map_err(throw)?;
+        match header {
+            Value::Object(header) => Ok(self.wrap(Session::new(header))),
+            _ => Err(throw(Error::new(Kind::Corrupt, "a session header must be an object"))),
+        }
+    }
+}
+
+impl RawEnv {
+    fn wrap(&self, session: Session) -> RawSession {
+        RawSession { env: self.shared.clone(), session: RefCell::new(session) }
+    }
+}
+
+fn header(id: &str, options: &str) -> Result<Object> {
+    let options = json::parse(options, Surrogates::Refuse)?;
+    let text = |key: &str| options.get(key).and_then(Value::as_str);
+    let created_at = options.get("createdAt").and_then(Value::as_i64);
+    let created_at = created_at.ok_or_else(|| Error::new(Kind::InvalidArgument, "createdAt must be a whole number"))?;
+    session::header(id, created_at, text("cwd"), text("parentSession"))
+}
+
+/// One session: its log and what is projected from it.
+#[wasm_bindgen]
+pub struct RawSession {
+    env: Rc<Shared>,
+    session: RefCell<Session>,
+}
+
+#[wasm_bindgen]
+impl RawSession {
+    /// Returns the header as JSON text.
+    pub fn header(&self) -> String {
+        self.session.borrow().header().to_text()
+    }
+
+    /// Returns the number of events.
+    pub fn len(&self) -> f64 {
+        self.session.borrow().log().len() as f64
+    }
+
+    /// Appends an event whose payload is JSON text in stored form, and returns its id.
+    pub fn append(
+        &self,
+        kind: &str,
+        data: &str,
+        note: Option<String>,
+        at: f64,
+    ) -> std::result::Result<String, JsValue> {
+        check_payload(kind, data).map_err(throw)?;
+        let salt = self.env.take()?;
+        let id = self.env.with_ids(IdSource::next_id)?;
+        let note = note.as_deref();
+        let event = NewEvent { id, at: at as i64, kind, data, note, salt, was: None, extra: None };
+        self.session.borrow_mut().append(&event);
+        Ok(id.to_string())
+    }
+
+    /// Takes back the events from `len` on; only ones that nobody has seen.
+    pub fn truncate(&self, len: f64) {
+        self.session.borrow_mut().truncate(len as u64);
+    }
+
+    /// Replays a seed: JSON text of an array of events.
+    pub fn seed(&self, events: &str, count: usize) -> std::result::Result<(), JsValue> {
+        let mut salts = self.env.salts(count)?;
+        self.session.borrow_mut().seed(events, || salts.next().unwrap_or_default()).map_err(throw)
+    }
+
+    /// Appends stored lines.
+    pub fn load(&self, lines: &[u8]) -> std::result::Result<(), JsValue> {
+        // Lines of ours carry their salts; one drawn for the rest is enough, since it is shared by foreign lines only.
+        let salt: Salt = self.env.take()?;
+        self.session.borrow_mut().load(lines, || salt);
+        Ok(())
+    }
+
+    /// Returns the damaged lines as JSON text: `[{line, bytes}]`.
+    pub fn damaged(&self) -> String {
+        let session = self.session.borrow();
+        let rows = session
+            .damaged()
+            .into_iter()
+            .map(|d| Object::from([("line", Value::from(d.line)), ("bytes", d.bytes.len().into())]).into());
+        Value::Array(rows.collect()).to_text()
+    }
+
+    /// Returns the damaged lines' bytes, each with a line feed.
+    pub fn damaged_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for damaged in self.session.borrow().damaged() {
+            out.extend_from_slice(&damaged.bytes);
+            out.push(b'\n');
+        }
+        out
+    }
+
+    /// Returns stored lines from `from` up to but not including `to`.
+    pub fn lines(&self, from: f64, to: f64) -> Vec<u8> {
+        self.session.borrow().lines(from as u64, to as u64).into_bytes()
+    }
+
+    /// Returns events as JSON text of an array.
+    pub fn events(&self, from: f64, to: f64) -> String {
+        self.session.borrow().events_json(from as u64, to as u64)
+    }
+
+    /// Returns the payload of an event as JSON text.
+    pub fn data(&self, seq: f64) -> Option<String> {
+        self.session.borrow().log().event(seq as u64).map(|e| e.data.to_owned())
+    }
+
+    /// Returns the chain digest of the whole log.
+    pub fn head(&self) -> String {
+        crate::core::log::hex(&self.session.borrow().log().head())
+    }
+
+    /// Returns the first seq that does not fit the chain.
+    pub fn verify(&self) -> Option<f64> {
+        self.session.borrow().verify().map(|seq| seq as f64)
+    }
+
+    /// Returns the latest title.
+    pub fn title(&self) -> Option<String> {
+        self.session.borrow().state().title().map(ToOwned::to_owned)
+    }
+
+    /// Returns the parent's id.
+    pub fn parent(&self) -> Option<String> {
+        self.session.borrow().parent().map(ToOwned::to_owned)
+    }
+
+    /// Returns the seq of the first user message.
+    pub fn first_user(&self) -> Option<f64> {
+        self.session.borrow().state().first_user().map(|seq| seq as f64)
+    }
+
+    /// Returns the open turn's number.
+    pub fn open_turn(&self) -> Option<f64> {
+        self.session.borrow().state().open_turn().map(|t| t.turn as f64)
+    }
+
+    /// Returns the calls without a result as JSON text.
+    pub fn pending_calls(&self) -> String {
+        let calls = self.session.borrow().pending_calls().into_iter().map(|call| {
+            let state = if call.started { "outcome-unknown" } else { "not-started" };
+            Object::from([("id", Value::from(call.id)), ("name", call.name.into()), ("state", state.into())]).into()
+        });
+        Value::Array(calls.collect()).to_text()
+    }
+
+    /// Returns the events that close what is open, as JSON text `[{type, data}]`.
+    pub fn closers(&self) -> String {
+        closers_json(self.session.borrow().closers())
+    }
+
+    /// Returns how many leading events a fork with these options (JSON text) takes.
+    pub fn boundary(&self, options: &str) -> std::result::Result<f64, JsValue> {
+        let boundary = boundary(options).map_err(throw)?;
+        self.session.borrow().boundary(&boundary).map(|count| count as f64).map_err(throw)
+    }
+
+    /// Makes a child of the first `count` events; its closers are then owed (`closers`).
+    pub fn fork(
+        &self,
+        count: f64,
+        id: &str,
+        options: &str,
+        allow_open_turn: bool,
+    ) -> std::result::Result<RawSession, JsValue> {
+        let header = header(id, options).map_err(throw)?;
+        let (child, _) = self.session.borrow_mut().fork(count as u64, header, allow_open_turn).map_err(throw)?;
+        Ok(RawSession { env: self.env.clone(), session: RefCell::new(child) })
+    }
+}
+
+fn closers_json(closers: Vec<Closer>) -> String {
+    let rows =
+        closers.into_iter().map(|c| Object::from([("type", Value::from(c.kind)), ("data", c.data.into())]).into());
+    Value::Array(rows.collect()).to_text()
+}
+
+fn boundary(options: &str) -> Result<Boundary> {
+    let options = json::parse(options, Surrogates::Refuse)?;
+    let count = |key: &str| -> Result<Option<u64>> {
+        match options.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => match value.as_i64().and_then(|n| u64::try_from(n).ok()) {
+                Some(n) => Ok(Some(n)),
+                None => Err(Error::new(Kind::InvalidBoundary, format!("{key} must be a whole number from 0"))),
+            },
+        }
+    };
+    Ok(Boundary {
+        count: count("count")?,
+        through_seq: count("throughSeq")?,
+        message_seq: count("messageSeq")?,
+        allow_open_turn: options.get("allowOpenTurn").and_then(Value::as_bool).unwrap_or(false),
+    })
+}
+
+/// A payload is one object; the shell has checked that it is lossless.
+fn check_payload(kind: &str, data: &str) -> Result<()> {
+    event::check_known(kind)?;
+    if !data.starts_with('{') {
+        return Err(Error::new(Kind::InvalidEvent, "the data of an event must be an object"));
+    }
+    Ok(())
+}
+
+/// Declares an event type.
+#[wasm_bindgen]
+pub fn raw_declare_event(kind: &str, durable: bool, ignorable: bool) -> std::result::Result<(), JsValue> {
+    event::declare(kind, Declaration { durable, ignorable }).map_err(throw)
+}
+
+/// Says how a type is handled: 0 unknown, 1 batched, 2 written at once; plus 4 when it may be ignored.
+#[wasm_bindgen]
+pub fn raw_event_class(kind: &str) -> u32 {
+    event::declaration(kind).map_or(0, |d| if d.durable { 2 } else { 1 } + if d.ignorable { 4 } else { 0 })
+}
+
+/// Checks a session id.
+#[wasm_bindgen]
+pub fn raw_check_session_id(id: &str) -> std::result::Result<(), JsValue> {
+    crate::core::id::check_session_id(id).map_err(throw)
+}
