@@ -2,5 +2,6 @@
 //!
 //! The classes exported here are raw: the hand-written shell in `npm/src` wraps them into the public interface.
 
+mod backends;
 mod engine;
 mod error;

@@ -1,0 +1,121 @@
+// Opens storage. Nothing here touches the environment before it is called: importing works everywhere.
+import type { KeyValueBackend, StorageSpec } from "../types/index.js";
+import { SessionLogError, toError } from "./errors.js";
+import { call } from "./runtime.js";
+
+type Batch = Parameters<KeyValueBackend["transact"]>[0];
+type ListOptions = NonNullable<Parameters<KeyValueBackend["list"]>[2]>;
+type Entries = Array<[string, Uint8Array]>;
+
+/** What the raw classes of the module have in common; some answer at once, some with a promise. */
+interface RawBackend {
+  get(key: string): unknown;
+  list(start: string, end: string, options: ListOptions | undefined): unknown;
+  transact(batch: Batch): unknown;
+  close(): unknown;
+  free(): void;
+}
+interface Shape { name: string; sync?: boolean; maxValueBytes?: number; maxBatch?: number }
+
+/** A backend of ours, and whether what it acknowledges outlives the process. */
+export interface OpenedBackend { backend: KeyValueBackend; kind: string; durable: boolean; reason?: { code: SessionLogError["code"]; message: string } }
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+/** Runs one call of a raw class; both ways of failing come out as SessionLogError. */
+function run<T>(work: () => unknown): T | Promise<T> {
+  let out: unknown;
+  try {
+    out = call(work);
+  } catch (thrown) {
+    throw toError(thrown);
+  }
+  if (!(out instanceof Promise)) return out as T;
+  return out.catch((thrown: unknown) => { throw toError(thrown); }) as Promise<T>;
+}
+
+/** Wraps a raw class as the contract's backend; after `close` every call is `disposed`. */
+function wrap(raw: RawBackend, shape: Shape): KeyValueBackend {
+  let open = true;
+  const live = (): RawBackend => {
+    if (!open) throw new SessionLogError("disposed", "the storage was closed");
+    return raw;
+  };
+  /** A store that answers with promises rejects; it never throws. */
+  const guard = <T>(work: () => T | Promise<T>): T | Promise<T> => {
+    if (shape.sync === true) return work();
+    try {
+      return work();
+    } catch (thrown) {
+      return Promise.reject(toError(thrown));
+    }
+  };
+  return {
+    ...shape,
+    get: (key) => guard(() => run<Uint8Array | null>(() => live().get(key))),
+    list: (start, end, options) => guard(() => run<Entries>(() => live().list(start, end, options))),
+    transact: (batch) => guard(() => run<void>(() => live().transact(batch))),
+    close: () => {
+      if (!open) return;
+      open = false;
+      // The raw object is left to the collector: a call that is still under way may hold it.
+      return run<void>(() => raw.close());
+    },
+  };
+}
+
+const openers: { [K in StorageSpec["kind"]]: (spec: Extract<StorageSpec, { kind: K }>) => Promise<KeyValueBackend> | KeyValueBackend } = {
+  memory: () => wrap(call((m) => m.raw_open_memory()) as RawBackend, { name: "memory", sync: true }),
+  indexeddb: async (spec) => {
+    const raw = await run<RawBackend>(() => call((m) => m.raw_open_indexed_db(spec.name, spec.durability === "strict", spec.openTimeoutMs)));
+    return wrap(raw, { name: "indexeddb", maxValueBytes: 64 * MIB, maxBatch: 10_000 });
+  },
+  localstorage: () => { throw new SessionLogError("unavailable", "localStorage is not built yet"); },
+  opfs: () => { throw new SessionLogError("unavailable", "OPFS is not built yet"); },
+  custom: (spec) => spec.backend,
+};
+
+/** Opens the storage that `spec` names; rejects with `unavailable`, `blocked`, `timeout`, `locked`, `newer_format`. */
+export async function openBackend(spec: StorageSpec): Promise<KeyValueBackend> {
+  const opener = openers[spec.kind] as ((spec: StorageSpec) => Promise<KeyValueBackend> | KeyValueBackend) | undefined;
+  if (opener === undefined) throw new SessionLogError("invalid_argument", `unknown kind of storage: ${String(spec.kind).slice(0, 80)}`);
+  try {
+    return await opener(spec);
+  } catch (thrown) {
+    throw toError(thrown);
+  }
+}
+
+/** The storage a page gets without asking for one: IndexedDB where there is one, else memory. */
+export function defaultSpec(): StorageSpec {
+  return hasIndexedDb() ? { kind: "indexeddb" } : { kind: "memory" };
+}
+
+function hasIndexedDb(): boolean {
+  try {
+    // Reading the property throws in a sandboxed frame.
+    return typeof globalThis.indexedDB === "object" && globalThis.indexedDB !== null;
+  } catch {
+    return false;
+  }
+}
+
+/** Codes that mean "there is no storage here", as opposed to a store that is there and must not be passed over. */
+const ABSENT: ReadonlySet<string> = new Set(["unavailable"]);
+
+/**
+ * Opens the storage, or memory when there is none at all (private mode, blocked by policy, absent); the reason comes with
+ * it. A store that exists but is held, too new, or slow is an error, never an empty store in its place.
+ */
+export async function openOrMemory(spec: StorageSpec = defaultSpec()): Promise<OpenedBackend> {
+  try {
+    const backend = await openBackend(spec);
+    return { backend, kind: spec.kind, durable: spec.kind !== "memory" };
+  } catch (thrown) {
+    const error = toError(thrown);
+    if (!ABSENT.has(error.code)) throw error;
+    const backend = await openBackend({ kind: "memory" });
+    return { backend, kind: "memory", durable: false, reason: { code: error.code, message: error.message } };
+  }
+}
