@@ -1,0 +1,64 @@
+// Assembles the package in pkg/ from the module and glue that `cargo xtask build` leaves in target/glue. Run by xtask.
+import { build } from "esbuild";
+import { cpSync, existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const glue = join(root, "target", "glue");
+const pkg = join(root, "pkg");
+const dist = join(pkg, "dist");
+
+const manifest = JSON.parse(readFileSync(join(root, "npm", "package.json"), "utf8"));
+
+rmSync(pkg, { recursive: true, force: true });
+mkdirSync(dist, { recursive: true });
+
+// `boot` is apart so that the entries can use it without making it public; both share one copy of the runtime.
+await build({
+  absWorkingDir: root,
+  entryPoints: { sessionlog: "npm/src/index.ts", boot: "npm/src/boot.ts" },
+  outdir: dist,
+  bundle: true,
+  splitting: true,
+  format: "esm",
+  target: "es2022",
+  // What the manifest declares is installed with the package; anything else is bundled.
+  external: ["./glue.js", "node:*", ...Object.keys(manifest.dependencies ?? {})],
+  chunkNames: "shared-[hash]",
+  legalComments: "none",
+  logLevel: "warning",
+});
+
+for (const name of readdirSync(join(root, "npm", "entries"))) cpSync(join(root, "npm", "entries", name), join(dist, name));
+cpSync(join(glue, "glue.js"), join(dist, "glue.js"));
+cpSync(join(glue, "glue_bg.wasm"), join(dist, "sessionlog_bg.wasm"));
+cpSync(join(root, "npm", "types", "index.d.ts"), join(dist, "index.d.ts"));
+writeFileSync(join(dist, "wasm.d.ts"), "declare const module: WebAssembly.Module;\nexport default module;\n");
+
+const base64 = readFileSync(join(dist, "sessionlog_bg.wasm")).toString("base64");
+writeFileSync(
+  join(dist, "bytes.js"),
+  `// The module as text, for places where the file cannot be had.
+const base64 = "${base64}";
+export default function bytes() {
+  if (typeof Uint8Array.fromBase64 === "function") return Uint8Array.fromBase64(base64);
+  const text = atob(base64);
+  const out = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) out[i] = text.charCodeAt(i);
+  return out;
+}
+`,
+);
+
+manifest.version = /^version = "(.+)"$/m.exec(readFileSync(join(root, "Cargo.toml"), "utf8"))[1];
+writeFileSync(join(pkg, "package.json"), JSON.stringify(manifest, null, 2) + "\n");
+for (const name of readdirSync(root).filter((n) => n === "README.md" || n.startsWith("LICENSE"))) cpSync(join(root, name), join(pkg, name));
+
+// Tests and page import "sessionlog" as a user would.
+const link = join(root, "node_modules", "sessionlog");
+const stands = existsSync(join(root, "node_modules")) && lstatSync(link, { throwIfNoEntry: false });
+if (!stands || !stands.isSymbolicLink() || readlinkSync(link) !== join("..", "pkg")) {
+  rmSync(link, { recursive: true, force: true });
+  symlinkSync(join("..", "pkg"), link, "dir");
+}

@@ -1,0 +1,3 @@
+//! Native tests of the whole crate: one binary, one module per part.
+
+mod structure;

@@ -1,0 +1,86 @@
+//! Sets up what a task needs, and is quick when all of it is there. What cannot be set up is said in one line.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::Outcome;
+use crate::config::{Config, root};
+use crate::process::{command, on_path, output, run};
+
+/// The wasm target of the toolchain in use.
+pub fn rust_target(config: &Config) -> Outcome {
+    let target = config.text("tools.rust-target")?;
+    let libdir = output(command("rustc").args(["--print", "target-libdir", "--target", target]));
+    if libdir.is_some_and(|dir| PathBuf::from(dir).is_dir()) {
+        return Ok(());
+    }
+    if on_path("rustup").is_none() {
+        return Err(format!("the Rust target {target} is missing: install it with your Rust packages (or use rustup)"));
+    }
+    run(command("rustup").args(["target", "add", target]))
+}
+
+/// wasm-bindgen and its test runner in exactly the version of `Cargo.lock`: from PATH, else from `.tools/`, else built there.
+pub fn wasm_bindgen(config: &Config) -> Outcome<WasmBindgen> {
+    let version = config.wasm_bindgen()?;
+    let local = root().join(".tools/bin");
+    let in_dir =
+        |dir: PathBuf| WasmBindgen { cli: dir.join("wasm-bindgen"), runner: dir.join("wasm-bindgen-test-runner") };
+    let from_path = on_path("wasm-bindgen").and_then(|path| path.parent().map(|dir| in_dir(dir.to_path_buf())));
+    for found in from_path.into_iter().chain([in_dir(local.clone())]) {
+        if found.version().as_deref() == Some(&version) && found.runner.is_file() {
+            return Ok(found);
+        }
+    }
+    println!("installing wasm-bindgen {version} into .tools (once)");
+    let wanted = format!("={version}");
+    let tools = root().join(".tools");
+    let install = |extra: &[&str]| {
+        let args = ["install", "wasm-bindgen-cli", "--version", &wanted, "--root"];
+        // Its own target directory: a build of the tool must not disturb the project's.
+        run(command("cargo").args(args).arg(&tools).args(extra).env("CARGO_TARGET_DIR", tools.join("target")))
+    };
+    install(&["--locked"]).or_else(|_| install(&[]))?;
+    let _ = fs::remove_dir_all(tools.join("target"));
+    Ok(in_dir(local))
+}
+
+/// The two programs of wasm-bindgen-cli.
+pub struct WasmBindgen {
+    pub cli: PathBuf,
+    pub runner: PathBuf,
+}
+
+impl WasmBindgen {
+    fn version(&self) -> Option<String> {
+        output(command(&self.cli).arg("--version"))?.split_whitespace().nth(1).map(str::to_owned)
+    }
+}
+
+/// Node.js 20 or newer.
+pub fn node() -> Outcome {
+    let version = output(command("node").arg("--version")).ok_or("Node.js is missing: install Node.js 20 or newer")?;
+    let major = version.trim_start_matches('v').split('.').next().and_then(|major| major.parse::<u32>().ok());
+    match major {
+        Some(major) if major >= 20 => Ok(()),
+        _ => Err(format!("Node.js {version} is too old: install Node.js 20 or newer")),
+    }
+}
+
+/// The npm packages of the lock file in `dir`, when they are not installed yet.
+pub fn npm(dir: &str) -> Outcome {
+    node()?;
+    let dir = root().join(dir);
+    let lock = fs::read(dir.join("package-lock.json")).map_err(|error| format!("package-lock.json: {error}"))?;
+    // npm writes its own lock into node_modules in another form, so ours is remembered beside it.
+    let stamp = dir.join("node_modules/.installed-lock.json");
+    if fs::read(&stamp).is_ok_and(|installed| installed == lock) {
+        return Ok(());
+    }
+    if on_path("npm").is_none() {
+        return Err("npm is missing: install it with Node.js".into());
+    }
+    println!("installing npm packages (once)");
+    run(command("npm").current_dir(&dir).args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]))?;
+    fs::write(&stamp, lock).map_err(|error| format!("{}: {error}", stamp.display()))
+}
