@@ -72,6 +72,128 @@ pub fn format_record() -> Vec<u8> {
     format!("{{\"format\":\"sessionlog.store\",\"version\":{FORMAT_VERSION}}}").into_bytes()
 }
 
+/// Writes the fence record: who holds this epoch may write.
+pub fn fence_value(epoch: u64) -> Vec<u8> {
+    format!("{{\"epoch\":{epoch}}}").into_bytes()
+}
+
+/// Reads the epoch of a fence record; 0 when there is none.
+pub fn epoch_of(fence: Option<&[u8]>) -> Result<u64> {
+    let Some(bytes) = fence else { return Ok(0) };
+    let bad = || Error::new(Kind::Corrupt, "the record that names the writer's epoch cannot be read");
+    let digits = bytes.strip_prefix(b"{\"epoch\":").and_then(|rest| rest.strip_suffix(b"}")).ok_or_else(bad)?;
+    std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).ok_or_else(bad)
+}
+
+/// The longest text that announces pieces: `#` and ten digits and a line feed.
+pub const MARK_BYTES: usize = 12;
+
+/// One value of a segment: its key, what stands before its bytes, and which bytes of the segment it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Key.
+    pub key: String,
+    /// Put before the bytes; empty save for the first of several pieces.
+    pub mark: String,
+    /// Bytes of the segment.
+    pub bytes: std::ops::Range<usize>,
+}
+
+/// Cuts a segment of `len` bytes so that no value is longer than `max`. The first piece names the number of those after it
+/// (`#<count>\n`; a line of a log starts with `{`), so that leftovers of an interrupted write are never taken for its own.
+pub fn pieces(id: &str, first_seq: u64, len: usize, max: usize) -> Vec<Piece> {
+    let key = segment_key(id, first_seq);
+    let max = max.max(MARK_BYTES + 1);
+    if len <= max {
+        return vec![Piece { key, mark: String::new(), bytes: 0..len }];
+    }
+    let head = max - MARK_BYTES;
+    let count = (len - head).div_ceil(max);
+    let mut out = vec![Piece { key: key.clone(), mark: format!("#{count}\n"), bytes: 0..head }];
+    for (index, start) in (1u32..).zip((head..len).step_by(max)) {
+        out.push(Piece { key: chunk_key(&key, index), mark: String::new(), bytes: start..len.min(start + max) });
+    }
+    out
+}
+
+/// Reads the mark of a first piece: how many follow, and how long the mark is.
+pub fn read_mark(value: &[u8]) -> (u32, usize) {
+    let Some(rest) = value.strip_prefix(b"#") else { return (0, 0) };
+    let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+    let count = rest.get(..digits).and_then(|d| std::str::from_utf8(d).ok()).and_then(|d| d.parse().ok());
+    match count {
+        Some(count) if rest.get(digits) == Some(&b'\n') => (count, digits + 2),
+        _ => (0, 0),
+    }
+}
+
+/// One segment as it is found in a listing: which entries, in order, and how many bytes of the first to skip.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Sequence number of its first event.
+    pub first_seq: u64,
+    /// Index of its first entry.
+    pub start: usize,
+    /// How many entries it has.
+    pub count: usize,
+    /// Length of the mark.
+    pub skip: usize,
+    /// Whether all its pieces are there. What is there of a torn one still loads, line by line.
+    pub whole: bool,
+}
+
+/// Groups a listing into segments; `mark` reads the mark of the entry at an index. Pieces without a first one belong to a
+/// write that was never committed and are passed over.
+pub fn blocks<'a>(keys: impl IntoIterator<Item = &'a str>, mark: impl Fn(usize) -> (u32, usize)) -> Vec<Block> {
+    let mut out: Vec<Block> = Vec::new();
+    let mut open: Option<(String, u32, u32)> = None;
+    for (index, key) in keys.into_iter().enumerate() {
+        let is_piece = key.rsplit_once("/e/").is_some_and(|(_, rest)| rest.contains('/'));
+        let Ok(first_seq) = seq_of_segment_key(key) else { continue };
+        if !is_piece {
+            let (count, skip) = mark(index);
+            out.push(Block { first_seq, start: index, count: 1, skip, whole: count == 0 });
+            open = Some((key.to_owned(), 1, count));
+            continue;
+        }
+        let Some((head, next, last)) = &mut open else { continue };
+        let Some(block) = out.last_mut() else { continue };
+        if *next <= *last && key == chunk_key(head, *next) {
+            block.count += 1;
+            block.whole = *next == *last;
+            *next += 1;
+        }
+    }
+    out
+}
+
+/// Segments below this size are merged when many stand side by side.
+pub const SMALL_SEGMENT: usize = 32 * 1024;
+/// How many small ones are many.
+pub const MANY_SEGMENTS: usize = 64;
+/// A merged segment grows no larger than this.
+pub const MERGED_SEGMENT: usize = 1024 * 1024;
+
+/// Says which neighbouring segments (first seq and size, in order) to merge into one next, as a range of indices.
+pub fn merge_plan(segments: &[(u64, usize)], max_value: usize) -> Option<std::ops::Range<usize>> {
+    let limit = MERGED_SEGMENT.min(max_value);
+    let is_small = |index: usize| segments.get(index).is_some_and(|(_, size)| *size < SMALL_SEGMENT);
+    let mut start = 0;
+    while start < segments.len() {
+        let mut end = start;
+        let mut total = 0;
+        while is_small(end) && segments.get(end).is_some_and(|(_, size)| total + size <= limit) {
+            total += segments.get(end).map_or(0, |(_, size)| *size);
+            end += 1;
+        }
+        if end - start >= MANY_SEGMENTS {
+            return Some(start..end);
+        }
+        start = end.max(start + 1);
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,5 +221,66 @@ mod tests {
                 assert!(!inside(&key), "{key}");
             }
         }
+    }
+
+    #[test]
+    fn a_fence_reads_back_and_damage_is_told() {
+        assert_eq!(epoch_of(None).unwrap(), 0);
+        assert_eq!(epoch_of(Some(&fence_value(17))).unwrap(), 17);
+        assert_eq!(epoch_of(Some(b"{\"epoch\":}")).unwrap_err().code(), "corrupt");
+    }
+
+    fn cut(bytes: &[u8], max: usize) -> Vec<(String, Vec<u8>)> {
+        let value = |p: &Piece| [p.mark.as_bytes(), &bytes[p.bytes.clone()]].concat();
+        pieces("s", 7, bytes.len(), max).iter().map(|p| (p.key.clone(), value(p))).collect()
+    }
+
+    fn joined(entries: &[(String, Vec<u8>)]) -> Vec<(Block, Vec<u8>)> {
+        let found = blocks(entries.iter().map(|(k, _)| k.as_str()), |i| read_mark(&entries[i].1));
+        found
+            .into_iter()
+            .map(|b| {
+                let all: Vec<u8> = entries[b.start..b.start + b.count].iter().flat_map(|(_, v)| v.clone()).collect();
+                let bytes = all[b.skip..].to_vec();
+                (b, bytes)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_segment_is_cut_under_the_limit_and_joined_again() {
+        for len in [0, 1, 19, 20, 21, 40, 41, 500] {
+            let bytes: Vec<u8> = (0..len).map(|n| b'a' + (n % 26) as u8).collect();
+            let entries = cut(&bytes, 20);
+            assert!(entries.iter().all(|(_, value)| value.len() <= 20));
+            assert!(entries.windows(2).all(|w| compare_keys(&w[0].0, &w[1].0).is_lt()));
+            let found = joined(&entries);
+            assert_eq!((found.len(), found[0].0.whole, &found[0].1), (1, true, &bytes), "{len}");
+        }
+    }
+
+    #[test]
+    fn leftovers_of_a_larger_write_are_not_taken_for_a_segments_own() {
+        let mut entries = cut(&[b'x'; 100], 20);
+        entries[0] = cut(b"small", 20)[0].clone();
+        let found = joined(&entries);
+        assert_eq!((found[0].0.whole, found[0].1.as_slice()), (true, b"small".as_slice()));
+        entries.remove(0);
+        assert_eq!(joined(&entries), [], "without its first piece nothing was committed");
+        let mut torn = cut(&[b'x'; 100], 20);
+        torn.remove(2);
+        assert!(!joined(&torn)[0].0.whole);
+    }
+
+    #[test]
+    fn only_long_runs_of_small_segments_are_merged() {
+        let small = |n: u64| (n, 1000);
+        let few: Vec<_> = (0..63).map(small).collect();
+        assert_eq!(merge_plan(&few, usize::MAX), None);
+        let mut many: Vec<_> = (0..70).map(small).collect();
+        assert_eq!(merge_plan(&many, usize::MAX), Some(0..70));
+        many.insert(5, (5, 1 << 20));
+        assert_eq!(merge_plan(&many, usize::MAX), Some(6..71));
+        assert_eq!(merge_plan(&many, 10_000), None, "what does not fit in one value stays");
     }
 }

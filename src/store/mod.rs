@@ -11,6 +11,7 @@ use crate::core::error::{Error, Kind, Result};
 
 pub mod layout;
 pub mod memory;
+pub mod write_behind;
 
 #[cfg(target_family = "wasm")]
 pub mod indexed_db;

@@ -1,5 +1,6 @@
 //! Storage backends in JavaScript's terms: each raw class has the calls of the contract's `KeyValueBackend`.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use js_sys::{Array, JsString, Promise, Reflect, Uint8Array};
@@ -10,7 +11,8 @@ use super::error::throw;
 use crate::core::error::{Error, Kind, Result as CoreResult};
 use crate::store::indexed_db::{IndexedDb, JsBatch, Settings};
 use crate::store::memory::Memory;
-use crate::store::{Batch, Entries, ListOptions, SyncBackend};
+use crate::store::write_behind::{self, Input, Outcome, Output, WriteBehind};
+use crate::store::{Batch, Entries, ListOptions, SyncBackend, layout};
 
 /// A store whose calls finish before they return.
 #[wasm_bindgen]
@@ -157,4 +159,204 @@ fn bytes_of(value: &JsValue) -> Result<Uint8Array, JsValue> {
 
 fn wrong(message: &str) -> JsValue {
     throw(Error::new(Kind::InvalidArgument, message))
+}
+
+/// Decides when a session's events are written (see `store::write_behind`). Each call returns what to do as triples of
+/// numbers: code, first, second.
+#[wasm_bindgen]
+pub struct RawWriteBehind(RefCell<WriteBehind>);
+
+#[wasm_bindgen]
+impl RawWriteBehind {
+    /// Makes a machine that waits for `loaded`.
+    #[wasm_bindgen(constructor)]
+    pub fn new(flush_interval_ms: Option<f64>) -> RawWriteBehind {
+        let mut settings = write_behind::Settings::default();
+        settings.flush_interval_ms = flush_interval_ms.map_or(settings.flush_interval_ms, |ms| ms as i64);
+        RawWriteBehind(RefCell::new(WriteBehind::new(settings)))
+    }
+
+    fn step(&self, input: Input) -> Vec<f64> {
+        self.0.borrow_mut().step(input).into_iter().flat_map(triple).collect()
+    }
+
+    /// The store holds so many events.
+    pub fn loaded(&self, stored: f64) -> Vec<f64> {
+        self.step(Input::Loaded { stored: stored as u64 })
+    }
+
+    /// The log has so many events.
+    pub fn appended(&self, now: f64, length: f64, urgent: bool) -> Vec<f64> {
+        self.step(Input::Appended { now: now as i64, length: length as u64, urgent })
+    }
+
+    /// Writes everything now.
+    pub fn flush(&self, now: f64, token: Option<f64>) -> Vec<f64> {
+        self.step(Input::Flush { now: now as i64, token: token.map(|token| token as u64) })
+    }
+
+    /// Stores one event before it is seen.
+    pub fn store_first(&self, now: f64, token: f64) -> Vec<f64> {
+        self.step(Input::StoreFirst { now: now as i64, token: token as u64 })
+    }
+
+    /// Time has passed.
+    pub fn tick(&self, now: f64) -> Vec<f64> {
+        self.step(Input::Tick { now: now as i64 })
+    }
+
+    /// The write under way ended: "stored", "conflict", "refused", or else it failed.
+    pub fn done(&self, now: f64, outcome: &str) -> Vec<f64> {
+        let outcome = match outcome {
+            "stored" => Outcome::Stored,
+            "conflict" => Outcome::Conflict,
+            "refused" => Outcome::Refused,
+            _ => Outcome::Failed,
+        };
+        self.step(Input::Done { now: now as i64, outcome })
+    }
+
+    /// The session was taken over and read again.
+    pub fn reloaded(&self, now: f64, stored: f64, length: f64, candidate_stored: bool) -> Vec<f64> {
+        let (stored, length) = (stored as u64, length as u64);
+        self.step(Input::Reloaded { now: now as i64, stored, length, candidate_stored })
+    }
+
+    /// Reading again failed.
+    pub fn reload_failed(&self, now: f64) -> Vec<f64> {
+        self.step(Input::ReloadFailed { now: now as i64 })
+    }
+
+    /// Somebody else writes now.
+    pub fn follow(&self) -> Vec<f64> {
+        self.step(Input::Follow)
+    }
+
+    /// Nothing more is written.
+    pub fn close(&self) -> Vec<f64> {
+        self.step(Input::Close)
+    }
+
+    /// How many events the store holds for certain.
+    pub fn stored(&self) -> f64 {
+        self.0.borrow().stored() as f64
+    }
+
+    /// How many events are behind that.
+    pub fn unsaved(&self) -> f64 {
+        self.0.borrow().unsaved() as f64
+    }
+}
+
+fn triple(output: Output) -> [f64; 3] {
+    match output {
+        Output::Admit(token) => [0.0, token as f64, 0.0],
+        Output::Write { from, to } => [1.0, from as f64, to as f64],
+        Output::WakeAt(at) => [2.0, at as f64, 0.0],
+        Output::Reload => [3.0, 0.0, 0.0],
+        Output::Durable(seq) => [4.0, seq as f64, 0.0],
+        Output::Reveal(token) => [5.0, token as f64, 0.0],
+        Output::Withdraw(token) => [6.0, token as f64, 0.0],
+        Output::Settled(token, ok) => [7.0, token as f64, f64::from(u8::from(ok))],
+    }
+}
+
+/// Returns keys of the layout by name: "fence", "header", "record", "format", or "segment" with a seq.
+#[wasm_bindgen]
+pub fn raw_key(name: &str, id: &str, seq: Option<f64>) -> Result<String, JsValue> {
+    Ok(match name {
+        "fence" => layout::fence_key(id),
+        "header" => layout::header_key(id),
+        "record" => layout::record_key(id),
+        "format" => layout::FORMAT_KEY.into(),
+        "segment" => layout::segment_key(id, seq.unwrap_or(0.0) as u64),
+        _ => return Err(wrong("no such key")),
+    })
+}
+
+/// Returns a half-open range `[start, end]`: "session", "segments" (from a seq on), or everything below a prefix.
+#[wasm_bindgen]
+pub fn raw_key_range(name: &str, id: &str, seq: Option<f64>) -> Vec<String> {
+    let (start, end) = match name {
+        "session" => layout::session_range(id),
+        "segments" => layout::segment_range(id, seq.unwrap_or(0.0) as u64),
+        prefix => layout::range_of(prefix),
+    };
+    vec![start, end]
+}
+
+/// Returns the value of the format record.
+#[wasm_bindgen]
+pub fn raw_format_record() -> Vec<u8> {
+    layout::format_record()
+}
+
+/// Reads the epoch of a fence record (0 without one) and makes the next one's value.
+#[wasm_bindgen]
+pub fn raw_next_fence(fence: Option<Vec<u8>>) -> Result<Vec<u8>, JsValue> {
+    let epoch = layout::epoch_of(fence.as_deref()).map_err(throw)?;
+    Ok(layout::fence_value(epoch + 1))
+}
+
+/// Cuts a segment into the pairs that store it, each under the limit. The pair that commits it stands first.
+#[wasm_bindgen]
+pub fn raw_segment_puts(id: &str, first_seq: f64, lines: &Uint8Array, max_value: f64) -> Array {
+    let pieces = layout::pieces(id, first_seq as u64, lines.length() as usize, max_value as usize);
+    let is_whole = pieces.len() == 1;
+    let pairs = pieces.into_iter().map(|piece| {
+        // A copy, not a view: storing a view would store the whole buffer below it.
+        let bytes = || lines.slice(piece.bytes.start as u32, piece.bytes.end as u32);
+        let value = match (is_whole, piece.mark.is_empty()) {
+            (true, _) => lines.clone(),
+            (false, true) => bytes(),
+            (false, false) => join(&[Uint8Array::from(piece.mark.as_bytes()), bytes()]),
+        };
+        Array::of2(&piece.key.into(), &value)
+    });
+    pairs.collect()
+}
+
+/// Groups a listing of segments into `[firstSeq, lines, whole]`.
+#[wasm_bindgen]
+pub fn raw_segments(entries: &Array) -> Array {
+    let pair = |index: usize| -> Array { entries.get(index as u32).unchecked_into() };
+    let value = |index: usize| -> Uint8Array { pair(index).get(1).unchecked_into() };
+    let keys: Vec<String> =
+        (0..entries.length() as usize).map(|index| pair(index).get(0).as_string().unwrap_or_default()).collect();
+    let mark = |index: usize| {
+        let value = value(index);
+        let head = value.subarray(0, value.length().min(layout::MARK_BYTES as u32)).to_vec();
+        layout::read_mark(&head)
+    };
+    let blocks = layout::blocks(keys.iter().map(String::as_str), mark).into_iter().map(|block| {
+        let mut parts: Vec<Uint8Array> = (block.start..block.start + block.count).map(value).collect();
+        if let Some(first) = parts.first_mut() {
+            *first = first.subarray(block.skip as u32, first.length());
+        }
+        let lines = match &parts[..] {
+            [only] => only.clone(),
+            parts => join(parts),
+        };
+        Array::of3(&(block.first_seq as f64).into(), &lines, &block.whole.into())
+    });
+    blocks.collect()
+}
+
+fn join(parts: &[Uint8Array]) -> Uint8Array {
+    let out = Uint8Array::new_with_length(parts.iter().map(Uint8Array::length).sum());
+    let mut at = 0;
+    for part in parts {
+        out.set(part, at);
+        at += part.length();
+    }
+    out
+}
+
+/// Says which neighbouring segments to merge into one, as `[start, end)` of the list; empty when none.
+#[wasm_bindgen]
+pub fn raw_merge_plan(first_seqs: &[f64], sizes: &[f64], max_value: f64) -> Vec<u32> {
+    let segments: Vec<(u64, usize)> =
+        first_seqs.iter().zip(sizes).map(|(seq, size)| (*seq as u64, *size as usize)).collect();
+    let plan = layout::merge_plan(&segments, max_value as usize);
+    plan.map_or(Vec::new(), |range| vec![range.start as u32, range.end as u32])
 }

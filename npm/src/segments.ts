@@ -1,0 +1,180 @@
+// How a session's log lies in a backend (docs/format.md): segments of lines, and the fence that says who may write.
+import type { KeyValueBackend } from "../types/index.js";
+import { SessionLogError, toError } from "./errors.js";
+import { call } from "./runtime.js";
+
+export type Batch = Parameters<KeyValueBackend["transact"]>[0];
+type Check = NonNullable<Batch["checks"]>[number];
+type Put = NonNullable<Batch["puts"]>[number];
+
+/** Proof that this writer took the session over last: the fence record's bytes (null: the session is new). */
+export type Fence = Uint8Array | null;
+
+export interface Segment { firstSeq: number; lines: Uint8Array; /** False when pieces of it are missing. */ whole: boolean }
+
+/** Most puts of one batch when the backend names no limit. */
+const MAX_BATCH = 1000;
+/** How many segments one read brings; keeps memory flat on long sessions. */
+const PAGE = 64;
+
+export const keys = {
+  fence: (id: string): string => call((m) => m.raw_key("fence", id)),
+  header: (id: string): string => call((m) => m.raw_key("header", id)),
+  record: (id: string): string => call((m) => m.raw_key("record", id)),
+  segment: (id: string, seq: number): string => call((m) => m.raw_key("segment", id, seq)),
+  format: (): string => call((m) => m.raw_key("format", "")),
+  /** All keys of one session, none of any other. */
+  session: (id: string): [string, string] => call((m) => m.raw_key_range("session", id)) as [string, string],
+  segments: (id: string, fromSeq: number): [string, string] => call((m) => m.raw_key_range("segments", id, fromSeq)) as [string, string],
+  /** Everything below a prefix that ends in "/". */
+  below: (prefix: string): [string, string] => call((m) => m.raw_key_range(prefix, "")) as [string, string],
+};
+
+/** The value of the format record; written with the first session, checked when a store is opened. */
+export function formatRecord(): Uint8Array {
+  return call((m) => m.raw_format_record());
+}
+
+/** The fence of a session's first writer. */
+export function firstFence(): Uint8Array {
+  return call((m) => m.raw_next_fence(undefined));
+}
+
+/**
+ * Takes a session over: raises its epoch, so that no write of an earlier holder can arrive any more. Read the session after
+ * this, not before. Loses a race with `conflict` only after several tries.
+ */
+export async function takeOver(backend: KeyValueBackend, id: string): Promise<Uint8Array> {
+  const key = keys.fence(id);
+  for (let tries = 0; ; tries++) {
+    const held = await backend.get(key);
+    const next = call((m) => m.raw_next_fence(held ?? undefined));
+    try {
+      await backend.transact({ checks: [{ key, equals: held }], puts: [[key, next]] });
+      return next;
+    } catch (thrown) {
+      const error = toError(thrown);
+      if (error.code !== "conflict" || tries >= 8) throw error;
+      // An acknowledgement that got lost looks like a conflict; an epoch that is ours alone cannot be told from it, so
+      // the next one is taken.
+    }
+  }
+}
+
+/**
+ * Batches that write one segment, in order; the last one commits it. Every batch checks the fence and that nobody has
+ * written at this place. `extra` goes with the committing batch: the header and record of a new session, for example.
+ */
+export function segmentBatches(backend: KeyValueBackend, id: string, fence: Uint8Array, firstSeq: number, lines: Uint8Array, extra: Batch = {}): Batch[] {
+  const fenceKey = keys.fence(id);
+  const puts = call((m) => m.raw_segment_puts(id, firstSeq, lines, backend.maxValueBytes ?? 2 ** 31)) as Put[];
+  const [head, ...rest] = puts as [Put, ...Put[]];
+  const isFenceNew = extra.puts?.some(([key]) => key === fenceKey) === true;
+  const checks: Check[] = [{ key: head[0], equals: null }];
+  if (!isFenceNew) checks.unshift({ key: fenceKey, equals: fence });
+  const own: Batch = {
+    checks: [...(extra.checks ?? []), ...checks],
+    puts: [...rest, head, ...(extra.puts ?? [])],
+    deletes: extra.deletes ?? [],
+  };
+  const limit = backend.maxBatch ?? MAX_BATCH;
+  const size = (batch: Batch): number => (batch.puts?.length ?? 0) + (batch.deletes?.length ?? 0);
+  if (size(own) <= limit) return [own];
+  // Too many pieces for one batch: they go ahead and count for nothing until the first one stands.
+  const ahead: Batch[] = [];
+  for (let i = 0; i < rest.length; i += limit) ahead.push({ checks: isFenceNew ? [] : checks, puts: rest.slice(i, i + limit) });
+  return [...ahead, { ...own, puts: [head, ...(extra.puts ?? [])] }];
+}
+
+/** Writes one segment; `conflict` when another writer took over or was first. */
+export async function writeSegment(backend: KeyValueBackend, id: string, fence: Uint8Array, firstSeq: number, lines: Uint8Array, extra?: Batch): Promise<void> {
+  for (const batch of segmentBatches(backend, id, fence, firstSeq, lines, extra)) await backend.transact(batch);
+}
+
+/** The segment that holds `seq`, or the last one before it. */
+async function startKey(backend: KeyValueBackend, id: string, seq: number): Promise<string> {
+  const [first] = keys.segments(id, 0);
+  const [after] = keys.segments(id, seq + 1);
+  const found = await backend.list(first, after, { limit: 1, reverse: true, keysOnly: true });
+  const key = found[0]?.[0];
+  if (key === undefined) return keys.segments(id, seq)[0];
+  // A piece stands behind the first of its segment.
+  const piece = key.indexOf("/", first.length - 1);
+  return piece < 0 ? key : key.slice(0, piece);
+}
+
+/** Reads segments in order, from the one that holds `fromSeq` on; the first may begin before it. */
+export async function* readSegments(backend: KeyValueBackend, id: string, fromSeq = 0): AsyncGenerator<Segment> {
+  const end = keys.segments(id, fromSeq)[1];
+  let start = fromSeq === 0 ? keys.segments(id, 0)[0] : await startKey(backend, id, fromSeq);
+  let open: Array<[string, Uint8Array]> = [];
+  for (;;) {
+    const page = await backend.list(start, end, { limit: PAGE });
+    open.push(...page);
+    const isLast = page.length < PAGE;
+    const found = call((m) => m.raw_segments(open)) as Array<[number, Uint8Array, boolean]>;
+    // The last segment of a page may go on in the next one.
+    const ready = isLast ? found : found.slice(0, -1);
+    for (const [firstSeq, lines, whole] of ready) yield { firstSeq, lines, whole };
+    if (isLast) return;
+    const held = found.at(-1);
+    const headKey = held === undefined ? "" : keys.segment(id, held[0]);
+    const from = open.findIndex(([key]) => key === headKey);
+    open = from < 0 ? [] : open.slice(from);
+    start = `${page[page.length - 1]?.[0] ?? start}\0`;
+  }
+}
+
+/** Merges one long run of small segments, if there is one; what the log says does not change. Returns how many went. */
+export async function mergeSmall(backend: KeyValueBackend, id: string, fence: Uint8Array): Promise<number> {
+  const found: Segment[] = [];
+  for await (const segment of readSegments(backend, id)) found.push(segment);
+  if (found.some((segment) => !segment.whole)) return 0;
+  const limit = backend.maxValueBytes ?? 2 ** 31;
+  const [from, to] = call((m) => m.raw_merge_plan(new Float64Array(found.map((s) => s.firstSeq)), new Float64Array(found.map((s) => s.lines.length)), limit));
+  if (from === undefined || to === undefined) return 0;
+  const run = found.slice(from, Math.min(to, from + (backend.maxBatch ?? MAX_BATCH) - 1));
+  const lines = new Uint8Array(run.reduce((sum, segment) => sum + segment.lines.length, 0));
+  let at = 0;
+  for (const segment of run) {
+    lines.set(segment.lines, at);
+    at += segment.lines.length;
+  }
+  const segmentKeys = run.map((segment) => keys.segment(id, segment.firstSeq));
+  await backend.transact({
+    checks: [{ key: keys.fence(id), equals: fence }],
+    deletes: segmentKeys.slice(1),
+    puts: [[segmentKeys[0] as string, lines]],
+  });
+  return run.length - 1;
+}
+
+/** Deletes everything of one session below its prefix, in batches; the fence goes last, so that a stale writer conflicts. */
+export async function deleteSession(backend: KeyValueBackend, id: string, also: string[] = []): Promise<void> {
+  const [start, end] = keys.session(id);
+  const fence = keys.fence(id);
+  const limit = backend.maxBatch ?? MAX_BATCH;
+  for (;;) {
+    const found = await backend.list(start, end, { limit: limit + 1, keysOnly: true });
+    const rest = found.map(([key]) => key).filter((key) => key !== fence).slice(0, Math.max(1, limit - also.length - 1));
+    const isLast = found.length <= rest.length + 1;
+    await backend.transact({ deletes: isLast ? [...rest, ...also, fence] : rest });
+    if (isLast) return;
+  }
+}
+
+/** Refuses a store whose format is newer than this code; says whether it is empty. */
+export async function checkFormat(backend: KeyValueBackend): Promise<"new" | "current"> {
+  const found = await backend.get(keys.format());
+  if (found === null) return "new";
+  let version: unknown;
+  try {
+    version = (JSON.parse(new TextDecoder().decode(found)) as { version?: unknown }).version;
+  } catch (cause) {
+    throw new SessionLogError("corrupt", "the store's format record cannot be read", {}, cause);
+  }
+  const own = (JSON.parse(new TextDecoder().decode(formatRecord())) as { version: number }).version;
+  if (typeof version !== "number") throw new SessionLogError("corrupt", "the store's format record names no version");
+  if (version > own) throw new SessionLogError("newer_format", `the store was written by a newer version (format ${version})`, { version, supported: own });
+  return "current";
+}
