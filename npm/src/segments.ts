@@ -149,18 +149,22 @@ export async function mergeSmall(backend: KeyValueBackend, id: string, fence: Ui
   return run.length - 1;
 }
 
-/** Deletes everything of one session below its prefix, in batches; the fence goes last, so that a stale writer conflicts. */
+/**
+ * Deletes everything of one session, in batches. The header (and what `also` names, its record) goes first, so that a half
+ * deleted session is no session; the fence goes last, so that a stale writer conflicts.
+ */
 export async function deleteSession(backend: KeyValueBackend, id: string, also: string[] = []): Promise<void> {
   const [start, end] = keys.session(id);
   const fence = keys.fence(id);
   const limit = backend.maxBatch ?? MAX_BATCH;
+  await backend.transact({ deletes: [keys.header(id), ...also] });
   for (;;) {
-    const found = await backend.list(start, end, { limit: limit + 1, keysOnly: true });
-    const rest = found.map(([key]) => key).filter((key) => key !== fence).slice(0, Math.max(1, limit - also.length - 1));
-    const isLast = found.length <= rest.length + 1;
-    await backend.transact({ deletes: isLast ? [...rest, ...also, fence] : rest });
-    if (isLast) return;
+    const found = await backend.list(start, end, { limit, keysOnly: true });
+    const rest = found.map(([key]) => key).filter((key) => key !== fence);
+    if (rest.length === 0) break;
+    await backend.transact({ deletes: rest });
   }
+  await backend.transact({ deletes: [fence] });
 }
 
 /** Refuses a store whose format is newer than this code; says whether it is empty. */
