@@ -55,7 +55,8 @@ function restart(): void {
 
 /** What the caller named is used or refused; nothing else is tried in its place. */
 async function compileGiven(input: Given, fetchBytes: (url: string) => Promise<Response | BufferSource>): Promise<WebAssembly.Module> {
-  const source = await (isPlain(input) && "module_or_path" in input ? input.module_or_path : (input as InitInput | Promise<InitInput>));
+  const given = isPlain(input) && "module_or_path" in input ? input.module_or_path : (input as InitInput | Promise<InitInput>);
+  const source = await guarded("what init was given was rejected", async () => given);
   if (source instanceof WebAssembly.Module) return source;
   if (typeof source === "string" || (typeof URL === "function" && source instanceof URL)) {
     return compileFetched(() => fetchBytes(String(source)), String(source));

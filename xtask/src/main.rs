@@ -4,6 +4,9 @@ mod args;
 mod config;
 mod package;
 mod process;
+mod serve;
+mod size;
+mod suites;
 mod tools;
 
 use std::process::ExitCode;
@@ -16,7 +19,11 @@ type Outcome<T = ()> = Result<T, String>;
 const USAGE: &str = "\
 usage: cargo xtask <task>
 
-  build [--dev]            the finished npm package in pkg/
+  start [--port N] [--dev]     build all, serve the chat page on 127.0.0.1
+  test [--only SUITE,SUITE]    run every suite
+  build [--dev]                the finished npm package in pkg/
+  size [--top N]               sizes against the budget, largest crates and functions
+  serve [--port N] [--dir D]   serve what is built (D is www/dist)
 ";
 
 fn main() -> ExitCode {
@@ -24,6 +31,10 @@ fn main() -> ExitCode {
     let task = args.positional();
     let result = match task.as_deref() {
         Some("build") => package::task(&mut args),
+        Some("start") => serve::start(&mut args),
+        Some("serve") => serve::task(&mut args),
+        Some("test") => suites::task(&mut args),
+        Some("size") => size::task(&mut args),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);

@@ -1,7 +1,11 @@
 //! Running other programs.
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use crate::Outcome;
 use crate::config::root;
@@ -53,4 +57,64 @@ fn shown(command: &Command) -> String {
         text.push('…');
     }
     text
+}
+
+/// What a watched command did.
+pub struct Watched {
+    pub success: bool,
+    pub timed_out: bool,
+    pub text: String,
+}
+
+/// Runs a command whose output the user sees and we keep; ends it and its children when it takes too long.
+pub fn watch(command: &mut Command, limit: Duration) -> Outcome<Watched> {
+    let name = shown(command);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
+    let mut child = command.spawn().map_err(|error| format!("{name}: {error}"))?;
+    let text = Arc::new(Mutex::new(String::new()));
+    let readers = [tee(child.stdout.take(), &text), tee(child.stderr.take(), &text)];
+    let started = Instant::now();
+    let (success, timed_out) = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break (status.success(), false),
+            Ok(None) if started.elapsed() < limit => thread::sleep(Duration::from_millis(50)),
+            _ => {
+                end(&mut child);
+                break (false, true);
+            }
+        }
+    };
+    // A grandchild that outlives its parent holds the pipes open: what it still says is not waited for.
+    let patience = Instant::now() + Duration::from_secs(5);
+    while readers.iter().flatten().any(|reader| !reader.is_finished()) && Instant::now() < patience {
+        thread::sleep(Duration::from_millis(20));
+    }
+    let text = text.lock().map_or_else(|broken| broken.into_inner().clone(), |text| text.clone());
+    Ok(Watched { success, timed_out, text })
+}
+
+fn tee(stream: Option<impl Read + Send + 'static>, text: &Arc<Mutex<String>>) -> Option<JoinHandle<()>> {
+    let text = Arc::clone(text);
+    let mut reader = BufReader::new(stream?);
+    Some(thread::spawn(move || {
+        let mut line = Vec::new();
+        while reader.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
+            let shown = String::from_utf8_lossy(&line);
+            print!("{shown}");
+            if let Ok(mut text) = text.lock() {
+                text.push_str(&shown);
+            }
+            line.clear();
+        }
+    }))
+}
+
+/// Ends a command and what it started: it leads a process group of its own.
+fn end(child: &mut Child) {
+    #[cfg(unix)]
+    let _ = Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status();
+    let _ = child.kill();
+    let _ = child.wait();
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use crate::Outcome;
 use crate::config::{Config, root};
@@ -24,11 +25,14 @@ pub fn rust_target(config: &Config) -> Outcome {
 pub fn wasm_bindgen(config: &Config) -> Outcome<WasmBindgen> {
     let version = config.wasm_bindgen()?;
     let local = root().join(".tools/bin");
-    let in_dir =
-        |dir: PathBuf| WasmBindgen { cli: dir.join("wasm-bindgen"), runner: dir.join("wasm-bindgen-test-runner") };
+    let in_dir = |dir: PathBuf| WasmBindgen {
+        version: version.clone(),
+        cli: dir.join("wasm-bindgen"),
+        runner: dir.join("wasm-bindgen-test-runner"),
+    };
     let from_path = on_path("wasm-bindgen").and_then(|path| path.parent().map(|dir| in_dir(dir.to_path_buf())));
     for found in from_path.into_iter().chain([in_dir(local.clone())]) {
-        if found.version().as_deref() == Some(&version) && found.runner.is_file() {
+        if found.installed().as_deref() == Some(&version) && found.runner.is_file() {
             return Ok(found);
         }
     }
@@ -47,12 +51,13 @@ pub fn wasm_bindgen(config: &Config) -> Outcome<WasmBindgen> {
 
 /// The two programs of wasm-bindgen-cli.
 pub struct WasmBindgen {
+    pub version: String,
     pub cli: PathBuf,
     pub runner: PathBuf,
 }
 
 impl WasmBindgen {
-    fn version(&self) -> Option<String> {
+    fn installed(&self) -> Option<String> {
         output(command(&self.cli).arg("--version"))?.split_whitespace().nth(1).map(str::to_owned)
     }
 }
@@ -83,4 +88,47 @@ pub fn npm(dir: &str) -> Outcome {
     println!("installing npm packages (once)");
     run(command("npm").current_dir(&dir).args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]))?;
     fs::write(&stamp, lock).map_err(|error| format!("{}: {error}", stamp.display()))
+}
+
+/// A Chromium and its driver.
+pub struct Chromium {
+    pub browser: PathBuf,
+    pub driver: PathBuf,
+}
+
+/// The system's Chromium: found, else installed where the package manager is apt and we may use it.
+pub fn chromium() -> Outcome<Chromium> {
+    if let Some(found) = find_chromium() {
+        return Ok(found);
+    }
+    let install = "install Chromium and its driver (Debian: apt-get install chromium chromium-driver)";
+    if on_path("apt-get").is_none() {
+        return Err(format!("Chromium or chromedriver is missing: {install}"));
+    }
+    println!("installing chromium and chromium-driver with apt-get (once)");
+    let _ = apt_get(&["update"]);
+    apt_get(&["install", "--yes", "--no-install-recommends", "chromium", "chromium-driver"])
+        .map_err(|_| format!("Chromium or chromedriver is missing: {install}"))?;
+    find_chromium().ok_or_else(|| format!("Chromium or chromedriver is still missing: {install}"))
+}
+
+fn apt_get(args: &[&str]) -> Outcome {
+    let is_root = output(command("id").arg("-u")).as_deref() == Some("0");
+    let mut apt = if is_root { command("apt-get") } else { command("sudo") };
+    if !is_root {
+        // Without a password or not at all: a test run must not wait for someone to type.
+        apt.args(["--non-interactive", "apt-get"]);
+    }
+    run(apt
+        .args(["-qq", "-o", "Dpkg::Use-Pty=0"])
+        .args(args)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdout(Stdio::null()))
+}
+
+fn find_chromium() -> Option<Chromium> {
+    let named = std::env::var_os("CHROMIUM").map(PathBuf::from).filter(|path| path.is_file());
+    let browser = named.or_else(|| ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(on_path))?;
+    let named = std::env::var_os("CHROMEDRIVER").map(PathBuf::from).filter(|path| path.is_file());
+    Some(Chromium { browser, driver: named.or_else(|| on_path("chromedriver"))? })
 }
