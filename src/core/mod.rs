@@ -15,6 +15,8 @@ pub mod event;
 
 pub mod log;
 
+pub mod tape;
+
 pub mod message;
 
 pub mod derive;

@@ -3,5 +3,6 @@
 //! The classes exported here are raw: the hand-written shell in `npm/src` wraps them into the public interface.
 
 mod backends;
+mod derive;
 mod engine;
 mod error;

@@ -1,0 +1,358 @@
+//! One-pass index over JSON text that is known to be valid: long strings are crossed eight bytes at a time and never copied.
+//!
+//! Derivation reads thousands of stored payloads of which it needs a few members each; a tree of owned values would cost
+//! more than the whole derivation may.
+
+use std::borrow::Cow;
+
+use super::json::{self, Surrogates};
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    start: u32,
+    end: u32,
+    /// Index of the node after this one and all it holds.
+    next: u32,
+    /// A string with an escape that `JSON.stringify` would not have written that way.
+    odd: bool,
+}
+
+/// The index of one text.
+#[derive(Debug)]
+pub struct Tape<'a> {
+    text: &'a str,
+    nodes: Vec<Node>,
+    odd: bool,
+}
+
+impl<'a> Tape<'a> {
+    /// Reads a text; what is not one whole value reads as nothing.
+    pub fn new(text: &'a str) -> Self {
+        let mut tape = Tape { text, nodes: Vec::with_capacity(16), odd: false };
+        let scan = Scan { tape: &mut tape, at: 0, open: Vec::new() };
+        if u32::try_from(text.len()).is_err() || scan.run().is_none() {
+            tape.nodes.clear();
+        }
+        tape
+    }
+
+    /// Returns the outermost value.
+    pub fn root(&self) -> Raw<'a, '_> {
+        Raw { tape: self, at: 0 }
+    }
+
+    /// Says whether any string holds an escape that `JSON.stringify` would have written otherwise.
+    pub fn is_odd(&self) -> bool {
+        self.odd
+    }
+}
+
+struct Scan<'a, 't> {
+    tape: &'t mut Tape<'a>,
+    at: usize,
+    open: Vec<usize>,
+}
+
+impl Scan<'_, '_> {
+    fn run(mut self) -> Option<()> {
+        let bytes = self.tape.text.as_bytes();
+        while let Some(&byte) = bytes.get(self.at) {
+            match byte {
+                b' ' | b'\n' | b'\r' | b'\t' | b',' | b':' => self.at += 1,
+                b'{' | b'[' => {
+                    self.open.push(self.tape.nodes.len());
+                    self.push(self.at, self.at + 1, false);
+                }
+                b'}' | b']' => self.close()?,
+                b'"' => self.string()?,
+                _ => self.word(bytes)?,
+            }
+        }
+        self.open.is_empty().then_some(())
+    }
+
+    fn push(&mut self, start: usize, end: usize, odd: bool) {
+        let next = self.tape.nodes.len() as u32 + 1;
+        self.tape.nodes.push(Node { start: start as u32, end: end as u32, next, odd });
+        self.tape.odd |= odd;
+        self.at = end;
+    }
+
+    fn close(&mut self) -> Option<()> {
+        let opened = self.open.pop()?;
+        self.at += 1;
+        let next = self.tape.nodes.len() as u32;
+        let node = self.tape.nodes.get_mut(opened)?;
+        node.end = self.at as u32;
+        node.next = next;
+        Some(())
+    }
+
+    fn word(&mut self, bytes: &[u8]) -> Option<()> {
+        let rest = bytes.get(self.at..)?;
+        let len = rest.iter().position(|b| matches!(b, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t'));
+        let len = len.unwrap_or(rest.len());
+        if len == 0 {
+            return None;
+        }
+        self.push(self.at, self.at + len, false);
+        Some(())
+    }
+
+    fn string(&mut self) -> Option<()> {
+        let bytes = self.tape.text.as_bytes();
+        let start = self.at;
+        let mut at = start + 1;
+        let mut odd = false;
+        loop {
+            at += plain_run(bytes.get(at..)?);
+            match bytes.get(at)? {
+                b'"' => break,
+                _ => {
+                    odd |= matches!(bytes.get(at + 1)?, b'u' | b'/');
+                    at += 2;
+                }
+            }
+        }
+        self.push(start, at + 1, odd);
+        Some(())
+    }
+}
+
+/// Returns how many bytes come before the first quote or backslash.
+fn plain_run(bytes: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let hits = |word: u64, byte: u8| {
+        let x = word ^ (ONES * u64::from(byte));
+        x.wrapping_sub(ONES) & !x & HIGH
+    };
+    let mut at = 0;
+    for chunk in bytes.chunks_exact(8) {
+        let word = u64::from_le_bytes(chunk.try_into().unwrap_or_default());
+        let hit = hits(word, b'"') | hits(word, b'\\');
+        if hit != 0 {
+            return at + (hit.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    let rest = bytes.get(at..).unwrap_or_default();
+    at + rest.iter().position(|&b| b == b'"' || b == b'\\').unwrap_or(rest.len())
+}
+
+/// One value inside a text.
+#[derive(Clone, Copy, Debug)]
+pub struct Raw<'a, 't> {
+    tape: &'t Tape<'a>,
+    at: usize,
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// `null`, or nothing at all.
+    Null,
+    /// `true` or `false`
+    Bool,
+    /// A number.
+    Number,
+    /// A string.
+    String,
+    /// An array.
+    Array,
+    /// An object.
+    Object,
+}
+
+impl<'a, 't> Raw<'a, 't> {
+    fn node(&self) -> Option<&'t Node> {
+        self.tape.nodes.get(self.at)
+    }
+
+    /// Returns the text of this value as it stands.
+    pub fn text(&self) -> &'a str {
+        self.node().and_then(|n| self.tape.text.get(n.start as usize..n.end as usize)).unwrap_or("null")
+    }
+
+    /// Says what this value is.
+    pub fn shape(&self) -> Shape {
+        match self.text().as_bytes().first() {
+            Some(b'{') => Shape::Object,
+            Some(b'[') => Shape::Array,
+            Some(b'"') => Shape::String,
+            Some(b't' | b'f') => Shape::Bool,
+            Some(b'-' | b'0'..=b'9') => Shape::Number,
+            _ => Shape::Null,
+        }
+    }
+
+    /// Iterates over the items of an array; empty for anything else.
+    pub fn items(self) -> impl Iterator<Item = Raw<'a, 't>> {
+        let (mut at, end) = self.inside(Shape::Array);
+        std::iter::from_fn(move || {
+            let item = Raw { tape: self.tape, at };
+            let node = (at < end).then(|| item.node()).flatten()?;
+            at = node.next as usize;
+            Some(item)
+        })
+    }
+
+    fn inside(&self, shape: Shape) -> (usize, usize) {
+        match self.node() {
+            Some(node) if self.shape() == shape => (self.at + 1, node.next as usize),
+            _ => (0, 0),
+        }
+    }
+
+    /// Returns a member of an object.
+    pub fn get(&self, key: &str) -> Option<Raw<'a, 't>> {
+        let (mut at, end) = self.inside(Shape::Object);
+        while at < end {
+            let name = Raw { tape: self.tape, at };
+            let value = Raw { tape: self.tape, at: name.node()?.next as usize };
+            let node = value.node()?;
+            if name.is_text(key) {
+                return Some(value);
+            }
+            at = node.next as usize;
+        }
+        None
+    }
+
+    fn is_text(&self, text: &str) -> bool {
+        let inner = self.text().get(1..self.text().len().saturating_sub(1)).unwrap_or_default();
+        inner == text || (inner.contains('\\') && json::unescape(self.text()) == text)
+    }
+
+    /// Returns a string.
+    pub fn string(&self) -> Option<Text<'a>> {
+        if self.shape() != Shape::String {
+            return None;
+        }
+        let odd = self.node().is_some_and(|n| n.odd);
+        Some(if odd { Text::of(&json::unescape(self.text())) } else { Text(Cow::Borrowed(self.text())) })
+    }
+
+    /// Returns a member that is a string.
+    pub fn string_at(&self, key: &str) -> Option<Text<'a>> {
+        self.get(key)?.string()
+    }
+
+    /// Says whether a member is `true`.
+    pub fn is_true(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|v| v.text() == "true")
+    }
+
+    /// Returns a whole number, however it is written.
+    pub fn as_i64(&self) -> Option<i64> {
+        json::Value::Number(self.text().into()).as_i64().filter(|_| self.shape() == Shape::Number)
+    }
+
+    /// Returns this value as a tree; lone halves read as U+FFFD.
+    pub fn value(&self) -> json::Value {
+        json::parse(self.text(), Surrogates::Replace).unwrap_or_default()
+    }
+}
+
+/// A string as well-formed JSON text with its quotes, escaped as `JSON.stringify` escapes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text<'a>(Cow<'a, str>);
+
+impl<'a> Text<'a> {
+    /// Quotes a plain string.
+    pub fn of(plain: &str) -> Text<'static> {
+        let mut out = String::with_capacity(plain.len() + 2);
+        json::write_string(&mut out, plain);
+        Text(Cow::Owned(out))
+    }
+
+    /// Returns the quoted form.
+    pub fn quoted(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the plain string.
+    pub fn plain(&self) -> Cow<'_, str> {
+        json::unescape(&self.0)
+    }
+
+    /// Cuts the tie to the text it was read from.
+    pub fn owned(self) -> Text<'static> {
+        Text(Cow::Owned(self.0.into_owned()))
+    }
+
+    /// Says whether nothing in it can be seen: white space, control and zero-width characters only.
+    pub fn is_blank(&self) -> bool {
+        match self.0.as_bytes().get(1) {
+            Some(b'\\' | 0..=b' ' | 0x7f..) => is_blank(&self.plain()),
+            Some(b'"') => true,
+            _ => false,
+        }
+    }
+}
+
+/// Says whether nothing in a text can be seen.
+pub fn is_blank(text: &str) -> bool {
+    text.chars().all(|c| c.is_whitespace() || c.is_control() || matches!(c, '\u{feff}' | '\u{200b}' | '\u{2060}'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_and_items_are_found_without_copying() {
+        let text = r#"{"a":{"b":[1,{"c":"x\"y"},[]],"d":true},"\u0065":"\ud83d\ude00","n":-1.5e3,"z":null}"#;
+        let tape = Tape::new(text);
+        let root = tape.root();
+        let items: Vec<_> = root.get("a").unwrap().get("b").unwrap().items().map(|i| i.text().to_owned()).collect();
+        assert_eq!(items, ["1", r#"{"c":"x\"y"}"#, "[]"]);
+        assert!(root.get("a").unwrap().is_true("d"));
+        assert_eq!(root.string_at("e").unwrap().plain(), "😀");
+        assert_eq!(root.get("n").unwrap().as_i64(), Some(-1500));
+        assert_eq!(root.get("z").unwrap().shape(), Shape::Null);
+        assert!(root.get("b").is_none() && root.get("c").is_none());
+        assert!(tape.is_odd());
+    }
+
+    #[test]
+    fn what_is_broken_reads_as_nothing() {
+        for bad in ["", "{", "}", "[", "\"a", "{\"a\":\"\\", "]["] {
+            let tape = Tape::new(bad);
+            assert!(tape.root().get("a").is_none());
+            assert_eq!(tape.root().items().count(), 0, "{bad}");
+        }
+    }
+
+    #[test]
+    fn escapes_are_written_the_one_way() {
+        for (from, to) in [
+            (r#""\/a""#, r#""/a""#),
+            (r#""\u001B""#, r#""\u001b""#),
+            (r#""x\ud83dy""#, "\"x\u{fffd}y\""),
+            (r#""\n\"""#, r#""\n\"""#),
+        ] {
+            assert_eq!(Tape::new(from).root().string().unwrap().quoted(), to);
+        }
+    }
+
+    #[test]
+    fn blank_is_what_shows_nothing() {
+        for blank in ["", " \n", "\u{feff}", "\u{a0}", "\u{200b}", "\0"] {
+            assert!(Text::of(blank).is_blank(), "{blank:?}");
+        }
+        for seen in ["a", " a", "\\", "é", "\"", "\n\n."] {
+            assert!(!Text::of(seen).is_blank(), "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn the_wide_scan_finds_the_first_of_either() {
+        for at in 0..40 {
+            for (first, second) in [('"', '\\'), ('\\', '"')] {
+                let text = format!("{}{first}{}{second}é", "x".repeat(at), "ÿ".repeat(5));
+                assert_eq!(plain_run(text.as_bytes()), at);
+            }
+        }
+    }
+}
