@@ -1,3 +1,4 @@
 //! Native tests of the whole crate: one binary, one module per part.
 
 mod structure;
+mod undo;

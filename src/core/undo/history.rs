@@ -290,11 +290,10 @@ impl Files {
 
     /// Takes the last undo back as if it had not been: for a store that refused to keep it.
     pub fn revert_undo(&mut self, number_at: usize, now: Millis) {
-        if self.redo(Mode::Force, now).ok {
-            if let Some(number) = self.undoable.pop() {
-                let at = number_at.min(self.undoable.len());
-                self.undoable.insert(at, number);
-            }
+        let number = if self.redo(Mode::Force, now).ok { self.undoable.pop() } else { None };
+        if let Some(number) = number {
+            let at = number_at.min(self.undoable.len());
+            self.undoable.insert(at, number);
         }
     }
 

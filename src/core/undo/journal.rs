@@ -108,11 +108,9 @@ impl Journal {
 
     /// Notes that an entry waits to be stored.
     pub fn mark(&mut self, at: u32) {
-        if let Some(entry) = self.entries.get_mut(at as usize) {
-            if !entry.dirty {
-                entry.dirty = true;
-                self.dirty.push(at);
-            }
+        if let Some(entry) = self.entries.get_mut(at as usize).filter(|entry| !entry.dirty) {
+            entry.dirty = true;
+            self.dirty.push(at);
         }
     }
 

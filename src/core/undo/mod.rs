@@ -19,8 +19,8 @@ use history::Run;
 pub use history::{Health, RunState};
 use journal::Scribe;
 pub use load::Damage;
-pub use persist::Limits;
 use persist::Store;
+pub use persist::{Batch, Limits};
 pub use plan::Mode;
 pub use report::{Problem, Report};
 

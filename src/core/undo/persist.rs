@@ -12,7 +12,6 @@ use super::codec::{Writer, escape, hex, seal};
 use super::history::{Run, RunState};
 use super::journal::{Journal, QuickMap};
 use crate::core::vfs::{Body, Content, Hash, Node, NodeId, State, Tree};
-use crate::store::Batch;
 
 /// The version of the format.
 pub(super) const FORMAT: u64 = 1;
@@ -33,6 +32,17 @@ impl Default for Limits {
     fn default() -> Self {
         Limits { value: 1024 * 1024, batch: 5_000 }
     }
+}
+
+/// One atomic batch of the storage port, as the core sees it: checks first, then deletes, then puts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Batch {
+    /// What must stand under a key (or not) for the batch to go through.
+    pub checks: Vec<(String, Option<Vec<u8>>)>,
+    /// Values to write; no key stands here and in `deletes`.
+    pub puts: Vec<(String, Vec<u8>)>,
+    /// Keys to remove.
+    pub deletes: Vec<String>,
 }
 
 #[derive(Debug)]
