@@ -6,3 +6,4 @@ mod backends;
 mod derive;
 mod engine;
 mod error;
+mod vfs;
