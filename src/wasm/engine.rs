@@ -170,6 +170,13 @@ impl RawSession {
         Ok(())
     }
 
+    /// Takes in what another writer stored from `from` on, and puts the events that stood there after it.
+    pub fn rebase(&self, from: f64, lines: &[u8]) -> std::result::Result<(), JsValue> {
+        let salt: Salt = self.env.take()?;
+        self.session.borrow_mut().rebase(from as u64, lines, || salt);
+        Ok(())
+    }
+
     /// Returns the damaged lines as JSON text: `[{line, bytes}]`.
     pub fn damaged(&self) -> String {
         let session = self.session.borrow();

@@ -167,6 +167,28 @@ impl Session {
         }
     }
 
+    /// Takes in what another writer stored from `from` on, and puts the events that stood there after it.
+    pub fn rebase(&mut self, from: u64, stored: &[u8], salt: impl FnMut() -> Salt) {
+        let ours: Vec<OwnedEvent> = self.log.range(from, self.log.len()).map(|e| self.own(&e)).collect();
+        self.truncate(from);
+        self.load(stored, salt);
+        let stored: std::collections::HashSet<_> = self.log.range(from, self.log.len()).map(|e| e.id).collect();
+        for event in ours.iter().filter(|e| !stored.contains(&e.id)) {
+            self.append(&event.as_new());
+        }
+    }
+
+    fn own(&self, event: &EventView<'_>) -> OwnedEvent {
+        OwnedEvent {
+            id: event.id,
+            at: event.at,
+            kind: event.kind.to_owned(),
+            data: event.data.to_owned(),
+            note: event.note.map(ToOwned::to_owned),
+            salt: self.log.salt(event.seq),
+        }
+    }
+
     /// Returns the lines that could not be read.
     pub fn damaged(&self) -> Vec<Damaged> {
         self.damaged.borrow().clone()
@@ -284,6 +306,31 @@ impl Session {
     /// Returns the parent: the last fork's source, else what the creation says, else the header's.
     pub fn parent(&self) -> Option<&str> {
         self.state.parent().or_else(|| self.header.get("parentSession").and_then(Value::as_str))
+    }
+}
+
+/// An event taken out of a log to be put in again.
+struct OwnedEvent {
+    id: super::id::EventId,
+    at: Millis,
+    kind: String,
+    data: String,
+    note: Option<String>,
+    salt: Salt,
+}
+
+impl OwnedEvent {
+    fn as_new(&self) -> NewEvent<'_> {
+        NewEvent {
+            id: self.id,
+            at: self.at,
+            kind: &self.kind,
+            data: &self.data,
+            note: self.note.as_deref(),
+            salt: self.salt,
+            was: None,
+            extra: None,
+        }
     }
 }
 

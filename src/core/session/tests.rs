@@ -127,3 +127,32 @@ fn projections_follow_the_events() {
     s.truncate(2);
     assert_eq!((s.parent(), s.state().title()), (Some("p1"), Some("A")));
 }
+
+/// B03: an acknowledgement may be lost, so what is stored already is not put in again.
+#[test]
+fn a_rebase_puts_ours_after_theirs_and_nothing_twice() {
+    let mut theirs = session();
+    append(&mut theirs, "user/message", r#"{"text":"0"}"#);
+    let mut ours = session();
+    ours.load(theirs.lines(0, 1).as_bytes(), || [0; 16]);
+    let put = |s: &mut Session, id: u64, data: &str| {
+        let event = NewEvent {
+            id: EventId(id),
+            at: 7,
+            kind: "user/message",
+            data,
+            note: None,
+            salt: [4; 16],
+            was: None,
+            extra: None,
+        };
+        s.append(&event)
+    };
+    put(&mut theirs, 50, r#"{"text":"x"}"#);
+    put(&mut ours, 60, r#"{"text":"y"}"#);
+    put(&mut ours, 50, r#"{"text":"x"}"#);
+    ours.rebase(1, theirs.lines(1, 2).as_bytes(), || [0; 16]);
+    let texts: Vec<_> = ours.log().iter().map(|e| e.data.to_owned()).collect();
+    assert_eq!(texts, [r#"{"text":"0"}"#, r#"{"text":"x"}"#, r#"{"text":"y"}"#]);
+    assert_eq!(ours.verify(), None);
+}

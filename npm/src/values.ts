@@ -1,0 +1,148 @@
+// Lossless values: what may enter the log, checked on this side because the boundary would hide losses
+// (it turns a lone surrogate half into U+FFFD and a Map into {}). One walk, no recursion.
+import { SessionLogError } from "./errors.js";
+import type { JsonValue } from "../types/index.js";
+
+const MAX_DEPTH = 1000;
+
+interface Fault {
+  why: string;
+  path: string;
+}
+
+interface Frame {
+  value: object;
+  keys: string[] | null; // null: an array
+  length: number;
+  next: number;
+}
+
+const plainKey = /^[A-Za-z_$][A-Za-z0-9_$]*$/;
+
+function pathOf(frames: Frame[]): string {
+  let path = "";
+  for (const frame of frames) {
+    const at = frame.next - 1;
+    if (frame.keys === null) path += `[${at}]`;
+    else {
+      const key = frame.keys[at] ?? "";
+      if (plainKey.test(key)) path += path === "" ? key : `.${key}`;
+      else path += `[${JSON.stringify(key.length > 80 ? key.slice(0, 80) + "…" : key)}]`;
+    }
+  }
+  // A path is for a person: the ends of a very deep one say enough.
+  return path.length > 400 ? `${path.slice(0, 200)}…${path.slice(-100)}` : path;
+}
+
+/** Whether a string has no lone surrogate half. */
+export const isWellFormed: (text: string) => boolean =
+  typeof String.prototype.isWellFormed === "function"
+    ? (text) => text.isWellFormed()
+    : (text) => !/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/.test(text);
+
+/** Lone surrogate halves as U+FFFD. */
+export function toWellFormed(text: string): string {
+  if (isWellFormed(text)) return text;
+  return text.replace(/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g, "\uFFFD");
+}
+
+function scalarFault(value: unknown, repair: boolean): string | null {
+  switch (typeof value) {
+    case "string":
+      return repair || isWellFormed(value) ? null : "a string has a lone surrogate half";
+    case "number":
+      if (!Number.isFinite(value)) return "a number is not finite";
+      return Object.is(value, -0) ? "-0 would become 0" : null;
+    case "boolean":
+      return null;
+    case "undefined":
+      return "undefined cannot stand in JSON";
+    default:
+      return `a ${typeof value} cannot stand in JSON`;
+  }
+}
+
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype === null || prototype === Object.prototype) return true;
+  // Plain objects of another realm: their prototype is that realm's Object.prototype.
+  return (
+    Object.getPrototypeOf(prototype as object) === null &&
+    Object.prototype.hasOwnProperty.call(prototype, "isPrototypeOf")
+  );
+}
+
+function open(value: object, repair: boolean): Frame | string {
+  if (Array.isArray(value)) {
+    const keys = Object.keys(value);
+    if (keys.length !== value.length) return "an array has holes or members of its own";
+    return { value, keys: null, length: value.length, next: 0 };
+  }
+  if (!isPlain(value)) return "only plain objects and arrays survive JSON";
+  if (Object.getOwnPropertySymbols(value).length > 0) return "an object has a symbol as key";
+  const keys = Object.keys(value);
+  if (!repair) for (const key of keys) if (!isWellFormed(key)) return "a key has a lone surrogate half";
+  return { value, keys, length: keys.length, next: 0 };
+}
+
+function deepFault(frames: Frame[]): Fault {
+  const seen = new Map<object, number>();
+  for (let at = 0; at < frames.length; at++) {
+    const frame = frames[at] as Frame;
+    if (seen.has(frame.value)) return { why: "a value contains itself", path: pathOf(frames.slice(0, at)) };
+    seen.set(frame.value, at);
+  }
+  return { why: "nesting is deeper than 1,000", path: pathOf(frames) };
+}
+
+/** Finds the first thing that would not survive JSON text. */
+export function findFault(root: unknown, repair = false): Fault | null {
+  const frames: Frame[] = [];
+  try {
+    let value: unknown = root;
+    for (;;) {
+      if (typeof value === "object" && value !== null) {
+        if (frames.length >= MAX_DEPTH) return deepFault(frames);
+        const frame = open(value, repair);
+        if (typeof frame === "string") return { why: frame, path: pathOf(frames) };
+        frames.push(frame);
+      } else if (value !== null) {
+        const why = scalarFault(value, repair);
+        if (why !== null) return { why, path: pathOf(frames) };
+      }
+      let top = frames[frames.length - 1];
+      while (top !== undefined && top.next >= top.length) {
+        frames.pop();
+        top = frames[frames.length - 1];
+      }
+      if (top === undefined) return null;
+      const at = top.next++;
+      value = top.keys === null ? (top.value as unknown[])[at] : (top.value as Record<string, unknown>)[top.keys[at] as string];
+    }
+  } catch {
+    return { why: "a member cannot be read", path: pathOf(frames) };
+  }
+}
+
+export function isJsonValue(value: unknown): value is JsonValue {
+  return findFault(value) === null;
+}
+
+// JSON.stringify writes lone halves (and only them) as \ud… escapes; every other escape is passed over.
+const escapes = /\\(?:u(d[89a-f][0-9a-f]{2})|[^])/gi;
+
+/** The JSON text of a lossless value; `not_json` naming the path for any other. */
+export function toText(value: unknown, repair = false): string {
+  const fault = findFault(value, repair);
+  if (fault !== null) {
+    const where = fault.path === "" ? "" : ` at ${fault.path}`;
+    throw new SessionLogError("not_json", `not a lossless JSON value${where}: ${fault.why}`, { path: fault.path });
+  }
+  let text: string;
+  try {
+    text = JSON.stringify(value);
+  } catch (cause) {
+    throw new SessionLogError("not_json", "the value is too large for one text", { path: "" }, cause);
+  }
+  return repair ? text.replace(escapes, (all, half?: string) => (half === undefined ? all : "\uFFFD")) : text;
+}
