@@ -14,6 +14,8 @@ import { toText } from "./values.js";
 export interface SessionHome {
   readonly store: PublicStore;
   readonly backend: KeyValueBackend;
+  /** A store that finishes before it returns comes first; memory outlives nothing, so it can follow. */
+  readonly storeFirst: boolean;
   readonly queue: DeliveryQueue;
   now(): number;
   warn(code: string, message: string): void;
@@ -142,7 +144,7 @@ export class Session {
     const text = this.#accept(type, data, options);
     this.#demote();
     const event = this.#put(type, text);
-    if (this.#home.backend.sync === true && this.#state === "live") this.#storeFirst();
+    if (this.#home.storeFirst && this.#state === "live") this.#storeFirst();
     this.#show([event]);
     this.#schedule(type);
     return event;
@@ -187,14 +189,14 @@ export class Session {
   }
 
   #schedule(type: string): void {
-    if (this.#state !== "live" || this.#home.backend.sync === true) return;
+    if (this.#state !== "live" || this.#home.storeFirst) return;
     this.#writer.schedule((call((module) => module.raw_event_class(type)) & 2) !== 0);
   }
 
   appendDurable(type: string, data: unknown, options?: Options): Promise<SessionEvent> {
     return new Promise((resolve, reject) => {
       this.#checkWritable();
-      if (this.#home.backend.sync === true) return resolve(this.append(type, data, options));
+      if (this.#home.storeFirst) return resolve(this.append(type, data, options));
       const repair = options?.repair === true;
       const text = this.#accept(type, data, options);
       // Refused now rather than after a write that cannot succeed.

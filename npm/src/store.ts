@@ -4,7 +4,7 @@ import type {
 } from "../types/index.js";
 import * as glue from "./glue.js";
 import type { RawEnv, RawSession } from "./glue.js";
-import { openStorage, type OpenedStorage } from "./backends.js";
+import { openOrMemory, type OpenedBackend } from "./backends.js";
 import { SessionLogError, toError } from "./errors.js";
 import { exposeStore } from "./internal.js";
 import { DeliveryQueue, Listeners } from "./listeners.js";
@@ -23,7 +23,7 @@ function invalid(message: string): SessionLogError {
 
 export class SessionStore {
   #env: RawEnv;
-  #storage: OpenedStorage;
+  #storage: OpenedBackend;
   #options: OpenOptions;
   #live = new Map<string, Session>();
   /** Ids that the store holds, and their records as they were last stored. */
@@ -39,13 +39,14 @@ export class SessionStore {
   #ended = false;
   #endings: Array<() => void> = [];
 
-  private constructor(env: RawEnv, storage: OpenedStorage, options: OpenOptions) {
+  private constructor(env: RawEnv, storage: OpenedBackend, options: OpenOptions) {
     this.#env = env;
     this.#storage = storage;
     this.#options = options;
     this.#home = {
       store: this as never,
       backend: storage.backend,
+      storeFirst: storage.backend.sync === true && storage.kind !== "memory",
       queue: this.#queue,
       now: () => this.#now(),
       warn: (code, message) => this.#warn(code, message),
@@ -67,9 +68,9 @@ export class SessionStore {
 
   static async open(options: OpenOptions = {}): Promise<SessionStore> {
     const env = call(() => new glue.RawEnv(options.random as never));
-    const storage = await openStorage(options.storage);
+    const storage = await openOrMemory(options.storage);
     const store = new SessionStore(env, storage, options);
-    if (storage.reason !== null) store.#warn(storage.reason.code, storage.reason.message);
+    if (storage.reason !== undefined) store.#warn(storage.reason.code, storage.reason.message);
     await store.#loadRecords();
     store.#watchPage();
     return store;
@@ -463,10 +464,12 @@ export class SessionStore {
     this.#check();
     const sessions = this.list();
     const failed = sessions.map((s) => s.writer.lastError).find((e) => e !== null) ?? null;
-    const facts = await this.#storage.facts();
-    const lastError = failed ?? this.#storage.reason;
+    const { kind, durable, reason } = this.#storage;
+    const lastError = failed ?? reason ?? null;
     return {
-      ...facts,
+      kind,
+      durable,
+      ...(await storageFacts()),
       unsaved: sessions.reduce((sum, s) => sum + s.writer.unsaved, 0),
       readOnly: sessions.some((s) => s.readOnly),
       ...(lastError === null ? {} : { lastError: { code: lastError.code, message: lastError.message } }),
@@ -475,7 +478,7 @@ export class SessionStore {
 
   async requestPersistence(): Promise<boolean> {
     this.#check();
-    return this.#storage.requestPersistence();
+    return this.#storage.durable && (await within(PERSIST_ANSWER_MS, storageManager()?.persist?.(), false));
   }
 
   #detach(session: Session): void {
@@ -500,6 +503,36 @@ export class SessionStore {
   [Symbol.asyncDispose](): Promise<void> {
     return this.dispose();
   }
+}
+
+/** A headless browser may never answer; a person may take their time with a prompt. */
+const PERSIST_ANSWER_MS = 5_000;
+const FACTS_ANSWER_MS = 1_000;
+
+function storageManager(): StorageManager | undefined {
+  return (globalThis as { navigator?: { storage?: StorageManager } }).navigator?.storage;
+}
+
+/** The answer, or `otherwise` when there is none, in time. */
+async function within<T, O>(ms: number, answer: Promise<T> | undefined, otherwise: O): Promise<T | O> {
+  if (answer === undefined) return otherwise;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<O>((resolve) => {
+    timer = setTimeout(() => resolve(otherwise), ms);
+  });
+  try {
+    return await Promise.race([answer.catch(() => otherwise), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function storageFacts(): Promise<{ persisted: boolean | null; usageBytes?: number; quotaBytes?: number }> {
+  const manager = storageManager();
+  const persisted = await within(FACTS_ANSWER_MS, manager?.persisted?.(), null);
+  const estimate = await within(FACTS_ANSWER_MS, manager?.estimate?.(), {} as StorageEstimate);
+  const { usage, quota } = estimate;
+  return { persisted, ...(usage === undefined ? {} : { usageBytes: usage }), ...(quota === undefined ? {} : { quotaBytes: quota }) };
 }
 
 function withoutUndefined<T extends object>(value: T): T {
