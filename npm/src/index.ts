@@ -1,2 +1,5 @@
 // The public surface. One line per part; start-up (`init`, `initSync`) comes from the entries.
 export { SessionLogError } from "./errors.js";
+export { isJsonValue, version } from "./values.js";
+export { SessionStore } from "./store.js";
+export { Session } from "./session.js";

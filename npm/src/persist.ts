@@ -88,9 +88,7 @@ export class Writer {
   schedule(urgent: boolean): void {
     if (this.#stopped) return;
     if (urgent && this.#inflight === null && this.lastError === null) {
-      // One microtask later, so that what is appended in one go is written in one go.
-      this.#inflight = Promise.resolve().then(() => this.#run());
-      this.#inflight.catch(() => {});
+      this.#start().catch(() => {});
       return;
     }
     this.#arm(urgent ? 0 : FLUSH_INTERVAL_MS);
@@ -114,9 +112,19 @@ export class Writer {
   async flush(): Promise<void> {
     const target = this.length;
     do {
-      this.#inflight ??= this.#run();
-      await this.#inflight;
+      await (this.#inflight ?? this.#start());
     } while (!this.#stopped && (this.durable < target || this.#recordDirty));
+  }
+
+  /** Starts a run one microtask later, so that what is appended in one go is written in one go. */
+  #start(): Promise<void> {
+    const run: Promise<void> = Promise.resolve()
+      .then(() => this.#run())
+      .finally(() => {
+        if (this.#inflight === run) this.#inflight = null;
+      });
+    this.#inflight = run;
+    return run;
   }
 
   async #run(): Promise<void> {
@@ -134,8 +142,6 @@ export class Writer {
       }
     } catch (thrown) {
       throw this.#failed(toError(thrown));
-    } finally {
-      this.#inflight = null;
     }
   }
 

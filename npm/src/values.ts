@@ -1,6 +1,7 @@
 // Lossless values: what may enter the log, checked on this side because the boundary would hide losses
 // (it turns a lone surrogate half into U+FFFD and a Map into {}). One walk, no recursion.
 import { SessionLogError } from "./errors.js";
+import { call } from "./runtime.js";
 import type { JsonValue } from "../types/index.js";
 
 const MAX_DEPTH = 1000;
@@ -34,10 +35,13 @@ function pathOf(frames: Frame[]): string {
   return path.length > 400 ? `${path.slice(0, 200)}…${path.slice(-100)}` : path;
 }
 
+/** Newer than the library that this is compiled against. */
+type Checked = String & { isWellFormed?(): boolean };
+
 /** Whether a string has no lone surrogate half. */
 export const isWellFormed: (text: string) => boolean =
-  typeof String.prototype.isWellFormed === "function"
-    ? (text) => text.isWellFormed()
+  typeof (String.prototype as Checked).isWellFormed === "function"
+    ? (text) => (text as unknown as Required<Checked>).isWellFormed()
     : (text) => !/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/.test(text);
 
 /** Lone surrogate halves as U+FFFD. */
@@ -145,4 +149,8 @@ export function toText(value: unknown, repair = false): string {
     throw new SessionLogError("not_json", "the value is too large for one text", { path: "" }, cause);
   }
   return repair ? text.replace(escapes, (all, half?: string) => (half === undefined ? all : "\uFFFD")) : text;
+}
+
+export function version(): string {
+  return call((module) => module.raw_version());
 }

@@ -46,35 +46,34 @@ enum Lacking {
     Required,
     /// This JSON text.
     Is(&'static str),
+    /// The first JSON text, but the second in a fresh record.
+    IsFresh(&'static str, &'static str),
 }
 
 /// One row of the table.
 struct Field {
     key: &'static str,
     lacking: Lacking,
-    /// JSON text of the value in a fresh record, where it differs from `lacking`.
-    fresh: Option<&'static str>,
     cast: Cast,
     /// Absent when null.
     optional: bool,
 }
 
 macro_rules! fields {
-    ($($key:literal $cast:ident $lacking:expr $(=> $fresh:literal)? $(, $optional:ident)?;)+) => {
+    ($($key:literal $cast:ident $lacking:expr $(, $optional:ident)?;)+) => {
         const FIELDS: &[Field] = &[$(Field {
             key: $key,
             lacking: $lacking,
-            fresh: None$(.or(Some($fresh)))?,
             cast: Cast::$cast,
             optional: false $(|| stringify!($optional).len() > 0)?,
         },)+];
     };
 }
 
-use Lacking::{Is, Required};
+use Lacking::{Is, IsFresh, Required};
 
 fields! {
-    "metadata_version" Whole Is("1") => "3";
+    "metadata_version" Whole IsFresh("1", "3");
     "written_by" TextOrNull Is("null");
     "id" Text Required;
     "mode" Text Required;
@@ -159,9 +158,9 @@ impl Record {
         if !missing.is_empty() {
             return Err(fields_error("a record lacks", &missing));
         }
-        let start = FIELDS.iter().map(|f| match (f.fresh, f.lacking) {
-            (Some(text), _) | (None, Is(text)) => constant(text),
-            (None, Required) => Value::Null,
+        let start = FIELDS.iter().map(|f| match f.lacking {
+            Is(text) | IsFresh(_, text) => constant(text),
+            Required => Value::Null,
         });
         let mut record = Record { values: start.collect(), extras: Object::default() };
         record.set(given)?;
@@ -177,7 +176,7 @@ impl Record {
         for field in FIELDS {
             let value = match (members.remove(field.key), field.lacking) {
                 (Some(value), _) => keep(field, value),
-                (None, Is(text)) => constant(text),
+                (None, Is(text) | IsFresh(text, _)) => constant(text),
                 (None, Required) => {
                     return Err(
                         Error::new(Kind::Corrupt, format!("a record lacks `{}`", field.key)).with("key", field.key)
@@ -304,7 +303,7 @@ fn fits(field: &Field, value: &Value) -> bool {
 
 fn read_as(field: &Field, value: &Value) -> Value {
     let otherwise = || match field.lacking {
-        Is(text) => constant(text),
+        Is(text) | IsFresh(text, _) => constant(text),
         Required => Value::from(""),
     };
     match field.cast {

@@ -327,3 +327,9 @@ pub fn raw_event_class(kind: &str) -> u32 {
 pub fn raw_check_session_id(id: &str) -> std::result::Result<(), JsValue> {
     crate::core::id::check_session_id(id).map_err(throw)
 }
+
+/// Returns the version of this package.
+#[wasm_bindgen]
+pub fn raw_version() -> String {
+    env!("CARGO_PKG_VERSION").to_owned()
+}
