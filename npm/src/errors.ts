@@ -12,6 +12,11 @@ export class SessionLogError extends Error {
   }
 }
 
+/** Codes that a backend of the caller's own may give its errors. */
+const BACKEND_CODES: ReadonlySet<unknown> = new Set<ErrorCode>([
+  "conflict", "quota", "locked", "blocked", "timeout", "unavailable", "newer_format", "corrupt", "disposed", "storage", "invalid_argument",
+]);
+
 /** Any thrown thing as a SessionLogError; what has no code of ours becomes `fallback`. */
 export function toError(thrown: unknown, fallback: ErrorCode = "storage"): SessionLogError {
   if (thrown instanceof SessionLogError) return thrown;
@@ -20,5 +25,7 @@ export function toError(thrown: unknown, fallback: ErrorCode = "storage"): Sessi
   if (typeof code === "string" && typeof details === "string") {
     return new SessionLogError(code as ErrorCode, text, JSON.parse(details) as { [key: string]: JsonValue });
   }
-  return new SessionLogError(fallback, text, {}, thrown);
+  const { name } = (thrown ?? {}) as { name?: unknown };
+  if (name === "QuotaExceededError" || name === "NS_ERROR_DOM_QUOTA_REACHED") return new SessionLogError("quota", text, {}, thrown);
+  return new SessionLogError(BACKEND_CODES.has(code) ? (code as ErrorCode) : fallback, text, {}, thrown);
 }

@@ -145,6 +145,7 @@ export class SessionStore {
   }
 
   prepare(id?: string, options: CreateOptions = {}): Session {
+    this.#check();
     const own = id ?? call(() => this.#env.new_id());
     this.#checkId(own);
     this.#checkFree(own);

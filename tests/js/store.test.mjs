@@ -116,7 +116,7 @@ test("a failed write is kept and written as soon as the store works", async () =
   await session.flush();
   backend.fail = Object.assign(new Error("full"), { name: "QuotaExceededError" });
   say(session, "b");
-  await assert.rejects(session.flush());
+  await assert.rejects(session.flush(), { code: "quota" });
   assert.equal((await store.status()).unsaved, 1);
   await assert.rejects(session.appendDurable("user/message", { text: "never" }));
   assert.equal(session.seq, 2);
