@@ -1,8 +1,9 @@
 // One live session: a handle on its log in the module, its writer, and its listeners.
 import type {
-  Boundary, ErrorCode, JsonValue, SessionEvent, SessionHeader, KeyValueBackend, SessionStore as PublicStore,
+  Boundary, ErrorCode, JsonValue, Message, SessionEvent, SessionHeader, KeyValueBackend, SessionStore as PublicStore,
 } from "../types/index.js";
 import type { RawSession } from "./glue.js";
+import { DerivedMessages, parseMessages } from "./derive.js";
 import { SessionLogError, toError } from "./errors.js";
 import { exposeSession } from "./internal.js";
 import { Listeners, type DeliveryQueue } from "./listeners.js";
@@ -76,6 +77,7 @@ export class Session {
   #teardown = new Set<() => Promise<void> | void>();
   #companions = new Set<() => Promise<void>>();
   #header: SessionHeader;
+  #messages: DerivedMessages;
 
   /** @internal Sessions are made by their store. */
   constructor(raw: RawSession, home: SessionHome, head: Head, headBytes: Uint8Array | null, durable: number, readOnly: boolean) {
@@ -85,6 +87,7 @@ export class Session {
     this.id = this.#header.id;
     this.#visible = call(() => raw.len());
     this.#readOnly = readOnly;
+    this.#messages = new DerivedMessages(() => call(() => raw.derive_update()));
     const host: WriterHost = {
       id: this.id,
       raw,
@@ -293,6 +296,46 @@ export class Session {
     const from = Math.max(0, Math.floor(fromSeq));
     if (!(from < to)) return [];
     return JSON.parse(call(() => this.#raw.events(from, to))) as SessionEvent[];
+  }
+
+  deriveMessages(options: { upto?: number } = {}): Message[] {
+    this.#check();
+    const { upto } = options;
+    if (upto === undefined || upto >= this.#visible) return this.#messages.list();
+    return parseMessages(call(() => this.#raw.derive_messages(Math.max(0, Math.floor(upto)))));
+  }
+
+  getSnapshot(): readonly Message[] {
+    this.#check();
+    return this.#messages.snapshot();
+  }
+
+  /**
+   * Puts a summary in the place of what came before. Null, with a warning, when the summary is blank or when something
+   * was said meanwhile: the summary would not cover it.
+   */
+  async compact(
+    summarize: (messages: Message[]) => Promise<string | null> | string | null,
+    options: { keepTokens?: number } = {},
+  ): Promise<SessionEvent | null> {
+    this.#checkWritable();
+    const before = this.getSnapshot();
+    if (before.length === 0) throw new SessionLogError("empty_history", "there is nothing to compact");
+    const cut = call(() => this.#raw.cut(options.keepTokens));
+    if (cut === undefined) return null;
+    const [covered = 0, uptoSeq = -1] = cut;
+    const summary = await summarize(before.slice(0, covered));
+    this.#checkWritable();
+    const why =
+      typeof summary !== "string" || summary.trim() === "" ? "the summarizer gave no summary"
+      : this.getSnapshot() !== before ? "something was said while the summary was made"
+      : null;
+    if (why !== null) {
+      this.#home.warn("compaction", `nothing was compacted: ${why}`);
+      return null;
+    }
+    const boundary = options.keepTokens === undefined ? this.#visible - 1 : uptoSeq;
+    return this.append("session/compacted", { summary, uptoSeq: boundary });
   }
 
   pendingCalls(): Array<{ id: string; name: string; state: "not-started" | "outcome-unknown" }> {

@@ -7,6 +7,7 @@ use js_sys::{Function, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use super::error::throw;
+use crate::core::derive::{self, Deriver};
 use crate::core::error::{Error, Kind, Result};
 use crate::core::event::{self, Declaration};
 use crate::core::id::IdSource;
@@ -103,7 +104,7 @@ impl RawEnv {
 
 impl RawEnv {
     fn wrap(&self, session: Session) -> RawSession {
-        RawSession { env: self.shared.clone(), session: RefCell::new(session) }
+        RawSession::wrap(self.shared.clone(), session)
     }
 }
 
@@ -120,6 +121,13 @@ fn header(id: &str, options: &str) -> Result<Object> {
 pub struct RawSession {
     env: Rc<Shared>,
     session: RefCell<Session>,
+    deriver: RefCell<Deriver>,
+}
+
+impl RawSession {
+    fn wrap(env: Rc<Shared>, session: Session) -> RawSession {
+        RawSession { env, session: RefCell::new(session), deriver: RefCell::default() }
+    }
 }
 
 #[wasm_bindgen]
@@ -212,6 +220,23 @@ impl RawSession {
         self.session.borrow().log().event(seq as u64).map(|e| e.data.to_owned())
     }
 
+    /// Returns what changed among the messages since the last call: `{keep, messages}`, or an empty text.
+    pub fn derive_update(&self) -> String {
+        super::derive::update_text(self.session.borrow().log(), &mut self.deriver.borrow_mut())
+    }
+
+    /// Returns the messages of the first `upto` events as JSON text.
+    pub fn derive_messages(&self, upto: f64) -> String {
+        derive::messages(self.session.borrow().log(), Some(upto as u64))
+    }
+
+    /// Says where to cut: how many messages are covered, and `uptoSeq`; nothing when there is nothing to cover.
+    pub fn cut(&self, keep_tokens: Option<f64>) -> Option<Vec<f64>> {
+        let session = self.session.borrow();
+        let cut = self.deriver.borrow_mut().cut(session.log(), keep_tokens.map(|n| n as u64))?;
+        Some(vec![cut.covered as f64, cut.upto_seq as f64])
+    }
+
     /// Returns the chain digest of the whole log.
     pub fn head(&self) -> String {
         crate::core::log::hex(&self.session.borrow().log().head())
@@ -272,7 +297,7 @@ impl RawSession {
     ) -> std::result::Result<RawSession, JsValue> {
         let header = header(id, options).map_err(throw)?;
         let (child, _) = self.session.borrow_mut().fork(count as u64, header, allow_open_turn).map_err(throw)?;
-        Ok(RawSession { env: self.env.clone(), session: RefCell::new(child) })
+        Ok(RawSession::wrap(self.env.clone(), child))
     }
 }
 

@@ -223,3 +223,37 @@ test("G03: memory stays flat over open and close", async () => {
   for (let i = 300; i < 3000; i++) await round(i);
   assert.ok(process.memoryUsage().arrayBuffers - before < 4 * 1024 * 1024);
 });
+
+test("messages are derived incrementally, frozen and shared", async () => {
+  const session = (await open()).create();
+  assert.deepEqual(session.deriveMessages(), []);
+  say(session, "a");
+  const first = session.deriveMessages();
+  const snapshot = session.getSnapshot();
+  assert.equal(session.getSnapshot(), snapshot);
+  session.append("error", { message: "not a message" });
+  assert.equal(session.getSnapshot(), snapshot);
+  session.append("assistant/message", { parts: [{ type: "text", text: "b" }] });
+  const second = session.deriveMessages();
+  assert.notEqual(session.getSnapshot(), snapshot);
+  assert.equal(second[0], first[0]);
+  assert.deepEqual(second.map((m) => m.role), ["user", "assistant"]);
+  assert.ok(Object.isFrozen(second[0].parts));
+  assert.deepEqual(session.deriveMessages({ upto: 1 }), first);
+});
+
+test("compaction puts a summary in place, guards against a race, and can be rewound", async () => {
+  const warnings = [];
+  const session = (await open({ onWarning: (w) => warnings.push(w.code) })).create();
+  await assert.rejects(session.compact(() => "s"), { code: "empty_history" });
+  say(session, "a");
+  say(session, "b");
+  assert.equal(await session.compact(() => "  "), null);
+  assert.equal(await session.compact(() => { say(session, "meanwhile"); return "s"; }), null);
+  assert.deepEqual(warnings, ["compaction", "compaction"]);
+  const event = await session.compact((messages) => `summary of ${messages.length}`);
+  assert.deepEqual(event.data, { summary: "summary of 3", uptoSeq: 2 });
+  assert.deepEqual(session.deriveMessages().map((m) => m.parts[0].text), ["summary of 3"]);
+  session.append("session/rewound", { uptoSeq: 0 });
+  assert.deepEqual(session.deriveMessages().map((m) => m.parts[0].text), ["a"]);
+});
