@@ -1,1 +1,98 @@
+//! Usage and cost: raw counts of any provider, normalised and priced to the last picodollar.
 //!
+//! A raw usage object is read by its [`shapes`] into [`usage`]; [`prices`] finds the model and [`select`] what applied at
+//! the time; [`pricing`] turns both into one figure; [`session`] adds up a log. Floats exist only at the very end.
+
+pub mod arithmetic;
+pub mod budget;
+pub mod doc;
+pub mod flags;
+pub mod prices;
+pub mod pricing;
+pub mod select;
+pub mod session;
+pub mod shapes;
+mod streams;
+mod table;
+pub mod total;
+pub mod usage;
+pub mod when;
+
+use super::error::{Error, Kind, Result};
+use super::json::{self, Surrogates, Value};
+
+use doc::{Doc, Json};
+use shapes::{Context, Shape, shape};
+use usage::Reading;
+
+pub use budget::Budget;
+pub use flags::Flags;
+pub use prices::PriceTable;
+pub use pricing::{Cost, Record, Source};
+pub use session::{Pricing, UsageState, priced_note, session_usage};
+pub use total::CostTotal;
+pub use usage::Usage;
+
+/// Finds a shape by the name a caller gave.
+///
+/// # Errors
+/// `invalid_usage` for a name that is none.
+fn known_shape(name: &str) -> Result<&'static Shape> {
+    let unknown = || {
+        let quoted: String = name.chars().take(super::limits::MAX_QUOTE).collect();
+        Error::new(Kind::InvalidUsage, "the API shape is not known").with("apiShape", quoted)
+    };
+    shape(name).ok_or_else(unknown)
+}
+
+fn parse(text: &str) -> Result<Doc<'_>> {
+    Doc::parse(text).map_err(|e| Error::new(Kind::InvalidUsage, format!("usage is not JSON: {}", e.message())))
+}
+
+/// Normalises one raw usage object; `options` is JSON text `{provider?, model?, toolCounts?, providerMetadata?}`.
+///
+/// # Errors
+/// `invalid_usage` for an unknown shape or text that is not JSON.
+pub fn normalize(shape: &str, raw: &str, options: &str) -> Result<Reading> {
+    let shape = known_shape(shape)?;
+    let (raw, options) = (parse(raw)?, parse(options)?);
+    let option = |key| options.root().get(key).and_then(Json::string);
+    let (provider, model) = (option("provider"), option("model"));
+    let metadata = options.root().any(&["providerMetadata", "provider_metadata"]);
+    let context = Context { provider: provider.as_deref(), model: model.as_deref(), metadata };
+    let mut reading = if raw.root().is_object() { (shape.read)(raw.root(), &context) } else { Reading::MISSING };
+    let tools = options.root().any(&["toolCounts", "tool_counts"]);
+    if let (Some(usage), Some(tools)) = (&mut reading.usage, tools) {
+        pricing::add_tools(usage, tools);
+    }
+    Ok(reading)
+}
+
+/// Makes one raw usage object (JSON text, `null` when nothing was said) out of the payloads of one streamed answer.
+///
+/// # Errors
+/// `invalid_usage` for an unknown shape or text that is not a JSON array.
+pub fn merge_stream(shape: &str, payloads: &str) -> Result<String> {
+    let shape = known_shape(shape)?;
+    let refused = |what: &str| Error::new(Kind::InvalidUsage, format!("payloads are {what}"));
+    let payloads = json::parse(payloads, Surrogates::Replace).map_err(|e| refused(&format!("not JSON: {}", e.message())))?;
+    let payloads = payloads.as_array().ok_or_else(|| refused("not an array"))?;
+    Ok((shape.merge)(payloads).unwrap_or(Value::Null).to_text())
+}
+
+/// Prices one record given as JSON text.
+///
+/// # Errors
+/// `invalid_usage` for text that is not an object, or an unknown shape.
+pub fn price_record<T>(record: &str, table: &PriceTable, now: time::Millis, take: impl FnOnce(Reading, Cost) -> T) -> Result<T> {
+    let doc = parse(record)?;
+    let record = Record::read(doc.root());
+    if record.shape.is_none() {
+        let name = doc.root().any(&["apiShape", "api_shape"]).and_then(Json::string).unwrap_or_default();
+        known_shape(&name)?;
+    }
+    let (reading, cost) = record.price(table, Some(now));
+    Ok(take(reading, cost))
+}
+
+use super::time;

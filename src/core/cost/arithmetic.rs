@@ -1,0 +1,263 @@
+//! Money without floats: decimals as written, half-even rounding, exact sums of picodollars, text and nearest doubles.
+
+/// Decimal places of a picodollar in dollars.
+const PICO_PLACES: u32 = 12;
+/// Decimal places of a picodollar in cents.
+const CENT_PLACES: u32 = 10;
+/// Attodollars in a picodollar.
+const ATTO_PER_PICO: u128 = 1_000_000;
+/// Counts at or above 2^53 are held at 2^53: JavaScript could not tell them apart.
+pub const MAX_COUNT: u64 = 1 << 53;
+
+/// A decimal as written: `mantissa * 10^exponent`, and whether digits were cut off behind it.
+struct Decimal {
+    negative: bool,
+    mantissa: u128,
+    exponent: i64,
+    more: bool,
+}
+
+/// Digits that are kept; what is behind them only breaks ties.
+const KEPT_DIGITS: u32 = 36;
+
+/// Parses the grammar of a JSON number.
+fn parse(text: &str) -> Option<Decimal> {
+    let negative = text.starts_with('-');
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    let (digits, exponent) = match unsigned.find(['e', 'E']) {
+        Some(at) => (unsigned.get(..at)?, exponent_of(unsigned.get(at + 1..)?)?),
+        None => (unsigned, 0),
+    };
+    let (whole, fraction) = digits.split_once('.').map_or((digits, None), |(w, f)| (w, Some(f)));
+    let is_digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+    if !is_digits(whole) || fraction.is_some_and(|f| !is_digits(f)) || (whole.len() > 1 && whole.starts_with('0')) {
+        return None;
+    }
+    let mut out = Decimal { negative, mantissa: 0, exponent, more: false };
+    let mut kept = 0;
+    let fraction = fraction.unwrap_or_default();
+    for (i, byte) in whole.bytes().chain(fraction.bytes()).enumerate() {
+        let places = i64::from(i >= whole.len());
+        if kept >= KEPT_DIGITS {
+            out.more |= byte != b'0';
+            out.exponent += 1 - places;
+            continue;
+        }
+        out.mantissa = out.mantissa * 10 + u128::from(byte - b'0');
+        out.exponent -= places;
+        kept += u32::from(out.mantissa > 0);
+    }
+    Some(out)
+}
+
+/// Parses an exponent; absurd ones are held where they still mean "nothing" and "far too much".
+fn exponent_of(text: &str) -> Option<i64> {
+    let negative = text.starts_with('-');
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let significant = digits.trim_start_matches('0');
+    // Nothing but zeros does not parse, and is 0.
+    let size = if significant.len() < 7 { significant.parse().unwrap_or(0) } else { 999_999 };
+    Some(if negative { -size } else { size })
+}
+
+impl Decimal {
+    /// Returns the value times `10^places`, rounded half to even; `None` when it is too large.
+    fn scaled(&self, places: u32) -> Option<u128> {
+        let shift = self.exponent + i64::from(places);
+        if self.mantissa == 0 {
+            return Some(0);
+        }
+        if shift >= 0 {
+            let factor = u32::try_from(shift).ok().and_then(|s| 10u128.checked_pow(s))?;
+            return self.mantissa.checked_mul(factor).filter(|&v| v <= i128::MAX as u128);
+        }
+        let Some(divisor) = u32::try_from(-shift).ok().and_then(|s| 10u128.checked_pow(s)) else { return Some(0) };
+        Some(half_even(self.mantissa, divisor, self.more))
+    }
+
+    /// Says whether the value times `10^places` is a whole number.
+    fn is_whole_at(&self, places: u32) -> bool {
+        let shift = self.exponent + i64::from(places);
+        let divisor = u32::try_from(-shift).ok().and_then(|s| 10u128.checked_pow(s));
+        !self.more && (shift >= 0 || self.mantissa == 0 || divisor.is_some_and(|d| self.mantissa.is_multiple_of(d)))
+    }
+}
+
+/// Divides and rounds half to even; `more` says that a little is missing from `value`.
+fn half_even(value: u128, divisor: u128, more: bool) -> u128 {
+    let (quotient, rest) = (value / divisor, value % divisor);
+    // `divisor - rest` cannot overflow where `2 * rest` could.
+    let up = match rest.cmp(&(divisor - rest)) {
+        std::cmp::Ordering::Greater => true,
+        std::cmp::Ordering::Equal => more || quotient % 2 == 1,
+        std::cmp::Ordering::Less => false,
+    };
+    quotient + u128::from(up)
+}
+
+/// Rounds attodollars to picodollars, half to even; `None` when that is no i128.
+pub fn pico_of_atto(atto: u128) -> Option<i128> {
+    // Division of 128 bits is many times slower, and nearly every amount fits in 64.
+    let pico = match u64::try_from(atto) {
+        Ok(small) => {
+            let (quotient, rest) = (small / 1_000_000, small % 1_000_000);
+            u128::from(quotient + u64::from(rest > 500_000 || (rest == 500_000 && quotient % 2 == 1)))
+        }
+        Err(_) => half_even(atto, ATTO_PER_PICO, false),
+    };
+    i128::try_from(pico).ok()
+}
+
+/// Rounds millionths of an attodollar to picodollars, half to even.
+pub fn pico_of_fine(fine: u128) -> Option<i128> {
+    i128::try_from(half_even(fine, ATTO_PER_PICO * 1_000_000, false)).ok()
+}
+
+/// Reads a count of tokens or calls from the text of a JSON number: whole part, never negative, held at [`MAX_COUNT`].
+pub fn count_of(number: &str) -> u64 {
+    // 15 digits cannot reach 2^53.
+    if number.len() <= 15 && number.bytes().all(|b| b.is_ascii_digit()) {
+        return number.bytes().fold(0, |n, b| n * 10 + u64::from(b - b'0'));
+    }
+    let Some(decimal) = parse(number) else { return 0 };
+    if decimal.negative || decimal.mantissa == 0 {
+        return 0;
+    }
+    let value = match u32::try_from(decimal.exponent.unsigned_abs()).ok().and_then(|s| 10u128.checked_pow(s)) {
+        Some(factor) if decimal.exponent >= 0 => decimal.mantissa.saturating_mul(factor),
+        Some(divisor) => decimal.mantissa / divisor,
+        None if decimal.exponent > 0 => u128::MAX,
+        None => 0,
+    };
+    u64::try_from(value).unwrap_or(u64::MAX).min(MAX_COUNT)
+}
+
+/// An amount of money as it comes from outside, read into whole units of `10^-places`; `None` when it is none, negative
+/// or too large.
+fn amount(text: &str, places: u32) -> Option<i128> {
+    let decimal = parse(text)?;
+    if decimal.negative && decimal.mantissa > 0 {
+        return None;
+    }
+    // One in a million of what fits, so that sums of amounts do not end at once.
+    decimal.scaled(places).and_then(|v| i128::try_from(v).ok()).filter(|&v| v <= i128::MAX / 1_000_000)
+}
+
+/// Reads dollars, written as a decimal, into picodollars (half to even).
+pub fn pico_of_usd(text: &str) -> Option<i128> {
+    amount(text, PICO_PLACES)
+}
+
+/// Reads cents, written as a decimal, into picodollars (half to even).
+pub fn pico_of_cents(text: &str) -> Option<i128> {
+    amount(text, CENT_PLACES)
+}
+
+/// Reads dollars from a JSON number into picodollars: the number is the shortest decimal that round-trips.
+pub fn pico_of_usd_number(number: &str) -> Option<i128> {
+    pico_of_usd(&shortest(number)?)
+}
+
+/// Reads xAI's ticks (1e-10 dollars) from a JSON number into picodollars.
+pub fn pico_of_ticks(number: &str) -> Option<i128> {
+    amount(&shortest(number)?, 2)
+}
+
+/// Returns the shortest decimal that reads as the same double. Up to 15 digits that is the number as it is written.
+fn shortest(number: &str) -> Option<std::borrow::Cow<'_, str>> {
+    let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
+    if mantissa.bytes().filter(u8::is_ascii_digit).count() <= 15 {
+        return Some(number.into());
+    }
+    let double: f64 = number.parse().ok()?;
+    double.is_finite().then(|| format!("{double:e}").into())
+}
+
+/// Reads a rate, factor or fee that must be exact: whole units of `10^-places`, at most `10^(places + 9)`.
+pub fn exact(text: &str, places: u32) -> Result<u128, &'static str> {
+    let decimal = parse(text).ok_or("is not a decimal")?;
+    if decimal.negative {
+        return Err("is negative");
+    }
+    if !decimal.is_whole_at(places) {
+        return Err("has too many decimal places");
+    }
+    decimal.scaled(places).filter(|&v| v <= 10u128.pow(places + 9)).ok_or("is too large")
+}
+
+/// Writes `value * 10^-places` without exponent or trailing zeros.
+pub fn write_scaled(out: &mut String, value: i128, places: u32) {
+    if value < 0 {
+        out.push('-');
+    }
+    let size = value.unsigned_abs();
+    let unit = 10u128.pow(places);
+    let (whole, mut rest) = match (u64::try_from(size), u64::try_from(unit)) {
+        (Ok(size), Ok(unit)) => (u128::from(size / unit), size % unit),
+        _ => (size / unit, u64::try_from(size % unit).unwrap_or_default()),
+    };
+    write_whole(out, whole);
+    if rest == 0 {
+        return;
+    }
+    let mut width = places as usize;
+    while rest.is_multiple_of(10) {
+        rest /= 10;
+        width -= 1;
+    }
+    out.push('.');
+    let digits = out.len();
+    write_whole(out, u128::from(rest));
+    let zeros = width.saturating_sub(out.len() - digits);
+    out.insert_str(digits, "000000000000000000".get(..zeros).unwrap_or_default());
+}
+
+/// Writes a whole number.
+pub fn write_whole(out: &mut String, value: u128) {
+    use std::fmt::Write;
+    // Writing to a String cannot fail.
+    let _ = match u64::try_from(value) {
+        Ok(small) => write!(out, "{small}"),
+        Err(_) => write!(out, "{value}"),
+    };
+}
+
+/// Writes picodollars as dollars.
+pub fn usd_text(pico: i128) -> String {
+    let mut out = String::new();
+    write_scaled(&mut out, pico, PICO_PLACES);
+    out
+}
+
+/// Writes picodollars as cents.
+pub fn cents_text(pico: i128) -> String {
+    let mut out = String::new();
+    write_scaled(&mut out, pico, CENT_PLACES);
+    out
+}
+
+/// Returns the double that is nearest to the exact cents.
+pub fn cents_nearest(pico: i128) -> f64 {
+    // Both sides of this division are exact doubles, so IEEE 754 rounds the true quotient, once.
+    if pico.unsigned_abs() <= 1 << 53 {
+        return pico as f64 / 1e10;
+    }
+    cents_text(pico).parse().unwrap_or(f64::MAX)
+}
+
+/// Returns the double that is nearest to the exact dollars.
+pub fn usd_nearest(pico: i128) -> f64 {
+    if pico.unsigned_abs() <= 1 << 53 {
+        return pico as f64 / 1e12;
+    }
+    usd_text(pico).parse().unwrap_or(f64::MAX)
+}
+
+/// Rounds picodollars to nanodollars, half to even: for display next to systems that count in those.
+pub fn nano_of_pico(pico: i128) -> i128 {
+    let nano = i128::try_from(half_even(pico.unsigned_abs(), 1_000, false)).unwrap_or(i128::MAX);
+    if pico < 0 { -nano } else { nano }
+}

@@ -1,0 +1,90 @@
+//! Which rates and fees apply: by date, hour, tier and size of the request.
+
+use crate::core::time::Millis;
+
+use super::prices::{Fee, Hours, Model, Price, RATES, RateKey};
+use super::when;
+
+/// The rates and fees of one request.
+pub struct Effective<'m> {
+    rates: [Option<u128>; RATES],
+    base: &'m [Fee],
+    overlays: [&'m [Fee]; 2],
+    /// Whether the served tier has an entry.
+    pub has_tier: bool,
+}
+
+impl Hours {
+    fn contain(&self, at: Millis) -> bool {
+        let (minute, day) = when::of_day(at);
+        let inside = |&(start, end): &(i64, i64)| {
+            if start < end { (start..end).contains(&minute) } else { minute >= start || minute < end }
+        };
+        (self.days.is_empty() || self.days.contains(&day)) && self.spans.iter().any(inside)
+    }
+}
+
+impl Price {
+    fn is_valid(&self, at: Millis) -> bool {
+        self.from <= at && at < self.until && self.hours.as_ref().is_none_or(|h| h.contain(at))
+    }
+
+    fn apply(&self, rates: &mut [Option<u128>; RATES], input: u64) {
+        let step = self.steps.iter().take_while(|&&s| s <= input).count();
+        for rate in &self.rates {
+            let amount = rate.atto.get(step.min(rate.atto.len().saturating_sub(1)));
+            if let (Some(slot), Some(amount)) = (rates.get_mut(rate.key as usize), amount) {
+                *slot = Some(*amount);
+            }
+        }
+    }
+}
+
+/// Finds what applies at a time, at a tier (`None` is the standard one) and for a total input; `None` when no price was
+/// valid then.
+pub fn effective<'m>(model: &'m Model, at: Millis, tier: Option<&str>, input: u64) -> Option<Effective<'m>> {
+    let latest = |want: &dyn Fn(&Price) -> bool| {
+        let valid = model.prices.iter().filter(|p| want(p) && p.is_valid(at));
+        valid.reduce(|a, b| if b.from > a.from { b } else { a })
+    };
+    let base = latest(&|p| p.tier.is_none() && p.hours.is_none())?;
+    let mut out = Effective { rates: [None; RATES], base: &base.fees, overlays: [&[], &[]], has_tier: true };
+    base.apply(&mut out.rates, input);
+    if let Some(hour) = latest(&|p| p.tier.is_none() && p.hours.is_some()) {
+        hour.apply(&mut out.rates, input);
+        out.overlays[0] = &hour.fees;
+    }
+    if tier.is_some() {
+        match latest(&|p| p.tier.as_deref() == tier) {
+            Some(entry) => {
+                entry.apply(&mut out.rates, input);
+                out.overlays[1] = &entry.fees;
+            }
+            None => out.has_tier = false,
+        }
+    }
+    Some(out)
+}
+
+impl<'m> Effective<'m> {
+    /// Returns the rate of a kind of token, or of what stands in for it, in attodollars.
+    pub fn rate(&self, key: RateKey) -> Option<u128> {
+        let own = |key: RateKey| self.rates.get(key as usize).copied().flatten();
+        // What is cached and audio may have the price of audio, else of the cache.
+        let chain = match key {
+            RateKey::CacheReadAudio => Some([RateKey::InputAudio, RateKey::CacheRead]),
+            RateKey::CacheReadImage => Some([RateKey::InputImage, RateKey::CacheRead]),
+            _ => None,
+        };
+        if let Some(chain) = chain {
+            return own(key).or_else(|| chain.into_iter().find_map(own)).or_else(|| own(RateKey::Input));
+        }
+        own(key).or_else(|| self.rate(key.stand_in()?))
+    }
+
+    /// Returns the fee for a tool.
+    pub fn fee(&self, tool: &str) -> Option<&'m Fee> {
+        let [hours, tier] = self.overlays;
+        [tier, hours, self.base].into_iter().find_map(|fees| fees.iter().find(|f| f.tool == tool))
+    }
+}
