@@ -1,4 +1,5 @@
 //! Native tests of the whole crate: one binary, one module per part.
 
+mod cost;
 mod structure;
 mod undo;

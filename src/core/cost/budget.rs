@@ -29,7 +29,9 @@ impl Budget {
     /// `invalid_argument` when it is no decimal of at least 0.
     pub fn of_usd(limit: &str) -> Result<Self> {
         let pico = pico_of_usd(limit);
-        let pico = pico.ok_or_else(|| Error::new(Kind::InvalidArgument, "a budget is a decimal number of dollars of at least 0"))?;
+        let pico = pico.ok_or_else(|| {
+            Error::new(Kind::InvalidArgument, "a budget is a decimal number of dollars of at least 0")
+        })?;
         Ok(Budget::new(Some(pico)))
     }
 
@@ -62,7 +64,8 @@ impl Budget {
         if let Some(left) = self.left()
             && (left < amount || left == 0)
         {
-            return Err(Error::new(Kind::BudgetReached, "the budget does not cover the next request").with("leftUsd", usd_text(left)));
+            return Err(Error::new(Kind::BudgetReached, "the budget does not cover the next request")
+                .with("leftUsd", usd_text(left)));
         }
         self.reserved = self.reserved.saturating_add(amount);
         Ok(())
@@ -77,9 +80,17 @@ impl Budget {
 }
 
 /// Returns what a request may cost at most, from its expected counts; `None` when the model has no price.
-pub fn estimate(table: &PriceTable, provider: Option<&str>, model: &str, input: u64, output: u64, at: Millis) -> Option<i128> {
+pub fn estimate(
+    table: &PriceTable,
+    provider: Option<&str>,
+    model: &str,
+    input: u64,
+    output: u64,
+    at: Millis,
+) -> Option<i128> {
     let counts = Object::from([("prompt_tokens", input.into()), ("completion_tokens", output.into())]);
-    let mut record = Object::from([("apiShape", "openai.chat".into()), ("model", model.into()), ("raw", counts.into())]);
+    let mut record =
+        Object::from([("apiShape", "openai.chat".into()), ("model", model.into()), ("raw", counts.into())]);
     if let Some(provider) = provider {
         record.set("provider", provider);
     }
@@ -97,7 +108,10 @@ mod tests {
         let mut budget = Budget::of_usd("1").unwrap();
         budget.reserve(600_000_000_000).unwrap();
         let refused = budget.reserve(500_000_000_000).unwrap_err();
-        assert_eq!((refused.code(), refused.details().get("leftUsd").unwrap().as_str()), ("budget_reached", Some("0.4")));
+        assert_eq!(
+            (refused.code(), refused.details().get("leftUsd").unwrap().as_str()),
+            ("budget_reached", Some("0.4"))
+        );
         budget.settle(600_000_000_000, Some(100_000_000_000));
         assert_eq!(budget.left(), Some(900_000_000_000));
         budget.reserve(900_000_000_000).unwrap();

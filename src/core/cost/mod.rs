@@ -75,7 +75,8 @@ pub fn normalize(shape: &str, raw: &str, options: &str) -> Result<Reading> {
 pub fn merge_stream(shape: &str, payloads: &str) -> Result<String> {
     let shape = known_shape(shape)?;
     let refused = |what: &str| Error::new(Kind::InvalidUsage, format!("payloads are {what}"));
-    let payloads = json::parse(payloads, Surrogates::Replace).map_err(|e| refused(&format!("not JSON: {}", e.message())))?;
+    let payloads =
+        json::parse(payloads, Surrogates::Replace).map_err(|e| refused(&format!("not JSON: {}", e.message())))?;
     let payloads = payloads.as_array().ok_or_else(|| refused("not an array"))?;
     Ok((shape.merge)(payloads).unwrap_or(Value::Null).to_text())
 }
@@ -84,7 +85,12 @@ pub fn merge_stream(shape: &str, payloads: &str) -> Result<String> {
 ///
 /// # Errors
 /// `invalid_usage` for text that is not an object, or an unknown shape.
-pub fn price_record<T>(record: &str, table: &PriceTable, now: time::Millis, take: impl FnOnce(Reading, Cost) -> T) -> Result<T> {
+pub fn price_record<T>(
+    record: &str,
+    table: &PriceTable,
+    now: time::Millis,
+    take: impl FnOnce(Reading, Cost) -> T,
+) -> Result<T> {
     let doc = parse(record)?;
     let record = Record::read(doc.root());
     if record.shape.is_none() {

@@ -290,7 +290,8 @@ impl PriceTable {
     /// Returns the canonical name of a served tier; `None` is the standard one.
     pub(super) fn tier<'t>(&'t self, provider: &str, tier: &'t str) -> Option<std::borrow::Cow<'t, str>> {
         let lower = tier.trim().to_lowercase();
-        let canonical = self.tier_aliases.iter().find(|(spelling, _)| *spelling == lower).map(|(_, name)| name.as_str());
+        let canonical =
+            self.tier_aliases.iter().find(|(spelling, _)| *spelling == lower).map(|(_, name)| name.as_str());
         let name = match canonical {
             Some("standard") => return None,
             Some(name) => name,

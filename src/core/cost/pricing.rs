@@ -94,7 +94,8 @@ impl Cost {
     /// Reads what [`Cost::write`] wrote.
     pub fn read(json: Json) -> Cost {
         let name = json.get("source").and_then(Json::string).unwrap_or_default();
-        let source = Source::ALL.iter().find(|(_, text, _)| *text == name).map_or(Source::Unknown, |(source, ..)| *source);
+        let source =
+            Source::ALL.iter().find(|(_, text, _)| *text == name).map_or(Source::Unknown, |(source, ..)| *source);
         let names = json.get("flags").into_iter().flat_map(Json::children).filter_map(Json::string);
         Cost {
             pico: json.get("picodollars").and_then(Json::string).and_then(|p| p.parse().ok()),
@@ -126,7 +127,8 @@ impl<'d> Record<'d> {
         let text = |keys: &[&str]| json.any(keys).and_then(Json::string).filter(|s| !s.is_empty());
         let name = text(&["apiShape", "api_shape"]);
         let raw = json.any(&["raw", "raw_usage"]).filter(|r| r.is_object());
-        let is_plain = name.is_none() && raw.is_none() && json.any(&["prompt_tokens", "completion_tokens", "cost"]).is_some();
+        let is_plain =
+            name.is_none() && raw.is_none() && json.any(&["prompt_tokens", "completion_tokens", "cost"]).is_some();
         Record {
             shape: shape(if is_plain { "step.usage" } else { name.as_deref().unwrap_or_default() }),
             raw: if is_plain { Some(json) } else { raw },
@@ -183,7 +185,7 @@ impl<'d> Record<'d> {
     pub fn price(&self, table: &PriceTable, default_at: Option<Millis>) -> (Reading, Cost) {
         let reading = self.reading();
         let own = self.json.get("override").map(|o| self.overridden(o, &reading, table, default_at));
-        let cost = own.or_else(|| self.reported(&reading)).unwrap_or_else(|| self.from_table(&reading, table, default_at));
+        let cost = own.or_else(|| self.reported(&reading)).unwrap_or_else(|| self.tabled(&reading, table, default_at));
         (reading, cost)
     }
 
@@ -198,7 +200,15 @@ impl<'d> Record<'d> {
         }
         let prices = own.get("prices").and_then(|p| json::parse(p.text(), Surrogates::Replace).ok());
         let Some(model) = prices.and_then(|p| PriceTable::model_of_prices(&p).ok()) else { return invalid };
-        self.priced(reading, &model, self.provider.as_deref().unwrap_or_default(), table, default_at, Flags::NONE, Source::Override)
+        self.priced(
+            reading,
+            &model,
+            self.provider.as_deref().unwrap_or_default(),
+            table,
+            default_at,
+            Flags::NONE,
+            Source::Override,
+        )
     }
 
     fn reported(&self, reading: &Reading) -> Option<Cost> {
@@ -206,7 +216,7 @@ impl<'d> Record<'d> {
         Some(Cost::known(pico, Source::Provider, reading.flags | flags))
     }
 
-    fn from_table(&self, reading: &Reading, table: &PriceTable, default_at: Option<Millis>) -> Cost {
+    fn tabled(&self, reading: &Reading, table: &PriceTable, default_at: Option<Millis>) -> Cost {
         if reading.usage.is_none() {
             return Cost::unknown(reading.flags);
         }
@@ -267,7 +277,9 @@ impl<'d> Record<'d> {
                 return Some(());
             }
             match rates.fee(tool) {
-                Some(fee) => sum = sum.checked_add(fee.atto.checked_mul(if fee.once { 1 } else { u128::from(calls) })?)?,
+                Some(fee) => {
+                    sum = sum.checked_add(fee.atto.checked_mul(if fee.once { 1 } else { u128::from(calls) })?)?
+                }
                 None => *flags |= Flags::UNPRICED_TOOL,
             }
             Some(())

@@ -161,7 +161,8 @@ impl UsageState {
     fn start(&mut self, data: &str) {
         let Ok(doc) = Doc::parse(data) else { return };
         let text = |key| doc.root().get(key).and_then(Json::string).map(Into::into);
-        self.started = step_of(doc.root()).map(|step| Started { step, provider: text("provider"), model: text("model") });
+        self.started =
+            step_of(doc.root()).map(|step| Started { step, provider: text("provider"), model: text("model") });
     }
 
     fn hint(&self, data: Json) -> Hint<'_> {
@@ -188,7 +189,9 @@ impl UsageState {
     fn part(&self, mut record: Record, event: EventView, data: Json, table: &PriceTable) -> Part {
         fill(&mut record, self.hint(data));
         let note = event.note.filter(|_| self.pricing == Pricing::Stored).and_then(|note| Doc::parse(note).ok());
-        let noted = note.as_ref().and_then(|n| n.root().get("cost").map(|cost| (n.root().get("usage").map(Usage::read), Cost::read(cost))));
+        let noted = note
+            .as_ref()
+            .and_then(|n| n.root().get("cost").map(|cost| (n.root().get("usage").map(Usage::read), Cost::read(cost))));
         let (usage, cost) = noted.unwrap_or_else(|| {
             let (reading, cost) = record.price(table, Some(event.at));
             (reading.usage, cost)
@@ -389,7 +392,11 @@ pub fn priced_note(kind: &str, data: &str, at: Millis, table: &PriceTable) -> Op
 }
 
 /// Sums up a whole log.
-pub fn session_usage<'a>(events: impl IntoIterator<Item = EventView<'a>>, table: &PriceTable, pricing: Pricing) -> UsageState {
+pub fn session_usage<'a>(
+    events: impl IntoIterator<Item = EventView<'a>>,
+    table: &PriceTable,
+    pricing: Pricing,
+) -> UsageState {
     let mut state = UsageState::new(pricing);
     for event in events {
         state.push(event, table);

@@ -123,7 +123,8 @@ fn add_numbers(a: &str, b: &str) -> String {
     }
 }
 
-const INPUT_SIDE: &[&str] = &["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "cache_creation"];
+const INPUT_SIDE: &[&str] =
+    &["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "cache_creation"];
 
 /// Anthropic: the output side of the last event; the input side replaced as a group, never summed or mixed.
 pub(super) fn anthropic(payloads: &[Value]) -> Option<Value> {

@@ -144,11 +144,20 @@ type Tiers = Vec<(String, String)>;
 
 /// Reads a whole table.
 pub(super) fn read(text: &str) -> Result<PriceTable> {
-    let value = json::parse(text, Surrogates::Replace)
-        .map_err(|e| Error::new(Kind::InvalidPriceTable, format!("the table is no JSON: {}", e.message())).with("path", ""))?;
+    let value = json::parse(text, Surrogates::Replace).map_err(|e| {
+        Error::new(Kind::InvalidPriceTable, format!("the table is no JSON: {}", e.message())).with("path", "")
+    })?;
     let table = At { value: &value, path: &Path::Root };
     table.object(&[
-        "schema", "currency", "rate_unit", "fee_unit", "as_of", "retrieved", "sources", "tier_aliases", "tier_equal",
+        "schema",
+        "currency",
+        "rate_unit",
+        "fee_unit",
+        "as_of",
+        "retrieved",
+        "sources",
+        "tier_aliases",
+        "tier_equal",
         "providers",
     ])?;
     for (key, expected) in UNITS {
@@ -277,7 +286,9 @@ fn model(at: At, tiers: &Tiers) -> Result<Model> {
         matches,
         exclude: at.list("exclude")?,
         free: at.optional("free", |v| v.flag())?.unwrap_or_default(),
-        geo: at.optional("geo", |v| v.members(|place, f| Ok((place.to_lowercase(), f.exact(FACTOR_PLACES)?))))?.unwrap_or_default(),
+        geo: at
+            .optional("geo", |v| v.members(|place, f| Ok((place.to_lowercase(), f.exact(FACTOR_PLACES)?))))?
+            .unwrap_or_default(),
         prices: at.required("prices", |v| price_list(v, tiers))?,
         layer: 0,
     })
@@ -378,9 +389,8 @@ fn hours(at: At) -> Result<Hours> {
 fn check_dates(path: &Path, prices: &[Price]) -> Result<()> {
     for (i, price) in prices.iter().enumerate() {
         let same_kind = |p: &&Price| p.tier == price.tier && p.hours == price.hours;
-        let overlaps = |p: &Price| {
-            p.from == price.from || (p.from < price.from && p.until != Millis::MAX && p.until > price.from)
-        };
+        let overlaps =
+            |p: &Price| p.from == price.from || (p.from < price.from && p.until != Millis::MAX && p.until > price.from);
         let clash = prices.iter().enumerate().filter(|(j, p)| *j != i && same_kind(p)).find(|(_, p)| overlaps(p));
         if let Some((other, _)) = clash {
             return fault(&Path::Item(path, i.max(other)), "overlaps the dates of another entry");

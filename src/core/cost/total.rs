@@ -27,7 +27,8 @@ impl CostTotal {
     /// `invalid_usage` when they are negative or too many; the total stays as it is.
     pub fn add_pico(&mut self, pico: i128) -> Result<()> {
         let sum = self.pico.checked_add(pico).filter(|_| pico >= 0);
-        self.pico = sum.ok_or_else(|| Error::new(Kind::InvalidUsage, "the amount is negative or too large to be added"))?;
+        self.pico =
+            sum.ok_or_else(|| Error::new(Kind::InvalidUsage, "the amount is negative or too large to be added"))?;
         Ok(())
     }
 

@@ -25,7 +25,7 @@ fn days_in(year: i64, month: i64) -> i64 {
 }
 
 /// Takes a number of exactly `width` digits, in a range, from the front.
-fn number<'a>(text: &'a str, width: usize, range: std::ops::RangeInclusive<i64>) -> Option<(i64, &'a str)> {
+fn number(text: &str, width: usize, range: std::ops::RangeInclusive<i64>) -> Option<(i64, &str)> {
     let digits = text.get(..width)?;
     let value = digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())??;
     range.contains(&value).then(|| (value, text.get(width..).unwrap_or_default()))
@@ -98,7 +98,15 @@ mod tests {
         assert_eq!(parse("2026-11-20T12:30:00.1239Z"), Some(1_795_177_800_123));
         assert_eq!(parse("2000-02-29T00:00:00Z"), Some(951_782_400_000));
         assert_eq!(parse("1969-12-31T23:59:59.5Z"), Some(-500));
-        for bad in ["", "2026-13-01", "2026-02-30", "2026-11-20T25:00:00Z", "2026-11-20Tx", "20261120", "2026-11-20T12:30:00+8"] {
+        for bad in [
+            "",
+            "2026-13-01",
+            "2026-02-30",
+            "2026-11-20T25:00:00Z",
+            "2026-11-20Tx",
+            "20261120",
+            "2026-11-20T12:30:00+8",
+        ] {
             assert_eq!(parse(bad), None, "{bad}");
         }
     }

@@ -89,8 +89,10 @@ fn v6(raw: Json) -> Reading {
 }
 
 /// Version 4.
-pub(super) const V4: Shape = Shape { name: "ai-sdk.v4", read: |raw, _| v4(raw), amount: no_amount, merge: streams::sum_steps };
+pub(super) const V4: Shape =
+    Shape { name: "ai-sdk.v4", read: |raw, _| v4(raw), amount: no_amount, merge: streams::sum_steps };
 /// Version 5.
 pub(super) const V5: Shape = Shape { name: "ai-sdk.v5", read: v5, amount: no_amount, merge: streams::sum_steps };
 /// Versions 6 and 7.
-pub(super) const V6: Shape = Shape { name: "ai-sdk.v6", read: |raw, _| v6(raw), amount: no_amount, merge: streams::sum_steps };
+pub(super) const V6: Shape =
+    Shape { name: "ai-sdk.v6", read: |raw, _| v6(raw), amount: no_amount, merge: streams::sum_steps };

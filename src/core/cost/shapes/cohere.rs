@@ -6,7 +6,9 @@ use crate::core::cost::streams;
 use crate::core::cost::usage::{Reading, Usage};
 
 fn read(raw: Json) -> Reading {
-    let Some(billed) = raw.get("billed_units").filter(|b| b.has_number("input_tokens") || b.has_number("output_tokens")) else {
+    let Some(billed) =
+        raw.get("billed_units").filter(|b| b.has_number("input_tokens") || b.has_number("output_tokens"))
+    else {
         return Reading::MISSING;
     };
     let usage = Usage {

@@ -28,5 +28,9 @@ fn read(raw: Json) -> Reading {
 }
 
 /// The one shape.
-pub(super) const SHAPE: Shape =
-    Shape { name: "langchain.usage_metadata", read: |raw, _| read(raw), amount: no_amount, merge: streams::sum_langchain };
+pub(super) const SHAPE: Shape = Shape {
+    name: "langchain.usage_metadata",
+    read: |raw, _| read(raw),
+    amount: no_amount,
+    merge: streams::sum_langchain,
+};

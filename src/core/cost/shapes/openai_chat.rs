@@ -5,8 +5,12 @@ use super::{Shape, no_amount};
 use crate::core::cost::streams;
 
 /// OpenAI itself and everything compatible.
-pub(super) const OPENAI: Shape =
-    Shape { name: "openai.chat", read: |raw, context| openai_like::read(raw, &CHAT, context), amount: no_amount, merge: streams::last_chat };
+pub(super) const OPENAI: Shape = Shape {
+    name: "openai.chat",
+    read: |raw, context| openai_like::read(raw, &CHAT, context),
+    amount: no_amount,
+    merge: streams::last_chat,
+};
 /// Groq.
 pub(super) const GROQ: Shape = Shape { name: "groq.chat", ..OPENAI };
 /// Mistral.

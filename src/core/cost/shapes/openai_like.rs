@@ -42,7 +42,12 @@ fn detail(raw: Json, objects: &[&str], key: &str) -> u64 {
 /// Cached tokens: the first place that says something positive.
 fn cached(raw: Json, names: &Names) -> u64 {
     let inside = detail(raw, names.input_details, "cached_tokens");
-    let top = || ["num_cached_tokens", "prompt_cache_hit_tokens", "cached_tokens"].iter().map(|key| raw.count(key)).find(|&n| n > 0);
+    let top = || {
+        ["num_cached_tokens", "prompt_cache_hit_tokens", "cached_tokens"]
+            .iter()
+            .map(|key| raw.count(key))
+            .find(|&n| n > 0)
+    };
     if inside > 0 { inside } else { top().unwrap_or(0) }
 }
 
