@@ -3,3 +3,4 @@ export { SessionLogError } from "./errors.js";
 export { isJsonValue, version } from "./values.js";
 export { SessionStore } from "./store.js";
 export { Session } from "./session.js";
+export { CostTotal, PriceTable, normalizeUsage, usageOfStream } from "./cost.js";

@@ -3,6 +3,7 @@
 //! The classes exported here are raw: the hand-written shell in `npm/src` wraps them into the public interface.
 
 mod backends;
+mod cost;
 mod derive;
 mod engine;
 mod error;

@@ -1,9 +1,9 @@
 //! Money without floats: decimals as written, half-even rounding, exact sums of picodollars, text and nearest doubles.
 
 /// Decimal places of a picodollar in dollars.
-const PICO_PLACES: u32 = 12;
+pub const PICO_PLACES: u32 = 12;
 /// Decimal places of a picodollar in cents.
-const CENT_PLACES: u32 = 10;
+pub const CENT_PLACES: u32 = 10;
 /// Attodollars in a picodollar.
 const ATTO_PER_PICO: u128 = 1_000_000;
 /// Counts at or above 2^53 are held at 2^53: JavaScript could not tell them apart.
