@@ -136,7 +136,7 @@ export function isJsonValue(value: unknown): value is JsonValue {
 const escapes = /\\(?:u(d[89a-f][0-9a-f]{2})|[^])/gi;
 
 /** The JSON text of a lossless value; `not_json` naming the path for any other. */
-export function toText(value: unknown, repair = false): string {
+export function toText(value: unknown, repair = false, replacement = "\uFFFD"): string {
   const fault = findFault(value, repair);
   if (fault !== null) {
     const where = fault.path === "" ? "" : ` at ${fault.path}`;
@@ -148,7 +148,7 @@ export function toText(value: unknown, repair = false): string {
   } catch (cause) {
     throw new SessionLogError("not_json", "the value is too large for one text", { path: "" }, cause);
   }
-  return repair ? text.replace(escapes, (all, half?: string) => (half === undefined ? all : "\uFFFD")) : text;
+  return repair ? text.replace(escapes, (all, half?: string) => (half === undefined ? all : replacement)) : text;
 }
 
 export function version(): string {

@@ -178,6 +178,13 @@ impl RawSession {
         Ok(())
     }
 
+    /// Fills up to `len` with placeholders for events that were lost.
+    pub fn pad(&self, len: f64) -> std::result::Result<(), JsValue> {
+        let salt: Salt = self.env.take()?;
+        self.session.borrow_mut().pad(len as u64, salt);
+        Ok(())
+    }
+
     /// Takes in what another writer stored from `from` on, and puts the events that stood there after it.
     pub fn rebase(&self, from: f64, lines: &[u8]) -> std::result::Result<(), JsValue> {
         let salt: Salt = self.env.take()?;

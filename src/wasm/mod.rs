@@ -7,4 +7,5 @@ mod cost;
 mod derive;
 mod engine;
 mod error;
+mod record;
 mod vfs;

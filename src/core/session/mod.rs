@@ -148,10 +148,19 @@ impl Session {
 
     /// Takes one stored line; a gap before it (a lost line) is filled so that later events keep their numbers.
     fn take(&mut self, line: &Line<'_>, salt: Salt) {
-        while self.log.len() < line.seq {
+        self.pad(line.seq, salt);
+        let seq = self.append(&line.event(salt));
+        if let Some(digest) = line.digest {
+            self.log.expect_digest(seq, digest);
+        }
+    }
+
+    /// Fills up to `len` with placeholders for lost events, so that their numbers are never given again.
+    pub fn pad(&mut self, len: u64, salt: Salt) {
+        while self.log.len() < len {
             let lost = NewEvent {
                 id: super::id::EventId(0),
-                at: line.at,
+                at: 0,
                 kind: event::LOST,
                 data: "{}",
                 note: None,
@@ -160,10 +169,6 @@ impl Session {
                 extra: None,
             };
             self.append(&lost);
-        }
-        let seq = self.append(&line.event(salt));
-        if let Some(digest) = line.digest {
-            self.log.expect_digest(seq, digest);
         }
     }
 
@@ -229,7 +234,7 @@ impl Session {
     /// Returns events as JSON text of an array.
     pub fn events_json(&self, from: u64, to: u64) -> String {
         let mut out = String::from("[");
-        for event in self.log.range(from, to) {
+        for event in self.log.range(from, to).filter(|event| event.kind != event::LOST) {
             if out.len() > 1 {
                 out.push(',');
             }

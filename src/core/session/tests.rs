@@ -61,6 +61,11 @@ fn one_bad_record_costs_one_record() {
     assert_eq!(loaded.log().event(1).unwrap().data, r#"{"text":"go"}"#);
     assert_eq!(loaded.log().event(4).unwrap().kind, "tool/call");
     assert_eq!(loaded.verify(), Some(2));
+    assert_eq!(loaded.events_json(0, 9).matches("\"seq\"").count(), 4);
+    assert_eq!(append(&mut loaded, "user/message", "{}"), 5);
+    let mut again = session();
+    again.load(loaded.lines(0, 9).as_bytes(), || [0; 16]);
+    assert_eq!((again.events_json(0, 9), again.damaged().len()), (loaded.events_json(0, 9), 0));
 }
 
 #[test]

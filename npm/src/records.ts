@@ -1,0 +1,120 @@
+// Records beside the logs: one small value per session, enough to list it without reading an event.
+import type { JsonValue, Session, SessionEvent, SessionRecord, SessionSummary } from "../types/index.js";
+import { SessionLogError } from "./errors.js";
+import { call } from "./runtime.js";
+import { toText } from "./values.js";
+
+/** What is stored under a session's record key. */
+export interface Entry {
+  /** The record as the module writes it: JSON text. */
+  readonly record: string;
+  readonly archived: boolean;
+  readonly unarchivedAt: number | null;
+  readonly events: number;
+}
+
+type Change = { [field: string]: JsonValue | undefined };
+
+/** The contract's names for two rows of the table. */
+const ALIASES: { [key: string]: string } = { createdAt: "created_at", updatedAt: "updated_at" };
+
+export const isoTime = (ms: number): string => new Date(ms).toISOString();
+
+function rows(change: Change): string {
+  const out: Change = {};
+  for (const [key, value] of Object.entries(change)) if (value !== undefined) out[ALIASES[key] ?? key] = value;
+  // A save never fails for a broken character.
+  return toText(out, true, "?");
+}
+
+export function freshEntry(session: Session, given: Change): Entry {
+  const { createdAt, cwd, parentSession } = session.header;
+  const start: Change = {
+    id: session.id, mode: "chat", model_name: "", working_directory: cwd ?? "/", created_at: isoTime(createdAt), updated_at: isoTime(createdAt),
+    ...(parentSession === undefined ? {} : { parent_id: parentSession }),
+  };
+  const record = call((module) => module.raw_record_fresh(rows({ ...start, ...given, id: session.id })));
+  return { record, archived: false, unarchivedAt: null, events: 0 };
+}
+
+export function changed(entry: Entry, change: Change): Entry {
+  const text = rows(change);
+  return text === "{}" ? entry : { ...entry, record: call((module) => module.raw_record_set(entry.record, text)) };
+}
+
+export function encodeEntry(entry: Entry): Uint8Array {
+  const { record, archived, unarchivedAt, events } = entry;
+  return new TextEncoder().encode(`{"archived":${archived},"unarchivedAt":${unarchivedAt},"events":${events},"record":${record}}`);
+}
+
+export function decodeEntry(bytes: Uint8Array): Entry {
+  const text = new TextDecoder().decode(bytes);
+  const start = text.indexOf('"record":');
+  try {
+    const meta = JSON.parse(text) as { archived?: unknown; unarchivedAt?: unknown; events?: unknown };
+    const record = text.slice(start + '"record":'.length, -1);
+    call((module) => module.raw_record_reading(record));
+    return {
+      record,
+      archived: meta.archived === true,
+      unarchivedAt: typeof meta.unarchivedAt === "number" ? meta.unarchivedAt : null,
+      events: typeof meta.events === "number" ? meta.events : 0,
+    };
+  } catch (cause) {
+    throw new SessionLogError("corrupt", "a session's record cannot be read; it is kept as it is", {}, cause);
+  }
+}
+
+/** Every row as it reads, with the contract's names beside the table's. */
+export function reading(entry: Entry): SessionRecord {
+  const record = JSON.parse(call((module) => module.raw_record_reading(entry.record))) as { [field: string]: JsonValue };
+  return { ...record, createdAt: record["created_at"], updatedAt: record["updated_at"], archived: entry.archived } as SessionRecord;
+}
+
+export function setupOf(entry: Entry, delegate: boolean): Change {
+  return JSON.parse(call((module) => module.raw_record_setup(entry.record, delegate))) as Change;
+}
+
+export function summaryOf(entry: Entry, live: Session | undefined): SessionSummary {
+  const record = reading(entry);
+  const preview = String(record["first_preview"] ?? "");
+  const title = live?.title ?? record.title;
+  const parent = record["parent_id"];
+  return {
+    id: record.id,
+    title: call((module) => module.raw_display_title(title ?? undefined, preview)),
+    createdAt: Date.parse(record.createdAt),
+    updatedAt: Date.parse(record.updatedAt),
+    status: record.status === "running" && live === undefined ? "idle" : record.status,
+    events: live?.seq ?? entry.events,
+    archived: entry.archived,
+    ...(typeof parent === "string" ? { parentId: parent } : {}),
+    preview,
+  };
+}
+
+/** What an event changes in the record of its session. */
+export function changeOf(event: SessionEvent, record: () => SessionRecord): Change | null {
+  switch (event.type) {
+    case "user/message": {
+      const text = textOf(event.data);
+      return { last_prompt: text, ...(record()["first_preview"] === "" ? { first_preview: text.slice(0, 400) } : {}) };
+    }
+    case "session/titled":
+      return { title: event.data.title };
+    case "turn/start":
+      return { status: "running", interrupted_turn: { turn: event.data.turn, seq: event.seq } };
+    case "turn/end":
+      return { status: "idle", interrupted_turn: null };
+    default:
+      return null;
+  }
+}
+
+function textOf(data: { text?: unknown; parts?: unknown }): string {
+  if (typeof data.text === "string") return fold(data.text);
+  const parts = Array.isArray(data.parts) ? (data.parts as Array<{ type?: unknown; text?: unknown }>) : [];
+  return fold(parts.map((part) => (part?.type === "text" && typeof part.text === "string" ? part.text : "")).join(" "));
+}
+
+const fold = (text: string): string => Array.from(text.replace(/\s+/g, " ").trim()).slice(0, 2000).join("");
