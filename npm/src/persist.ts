@@ -41,7 +41,7 @@ export interface WriterHost {
   readonly raw: RawSession;
   readonly backend: KeyValueBackend;
   /** The session's record as it is to be stored beside the log. */
-  recordText(): string;
+  recordBytes(): Uint8Array;
   /** Another writer was first: take its events in, put ours after them. */
   rebase(): Promise<void>;
   /** Something is stored, or could not be. */
@@ -165,8 +165,13 @@ export class Writer {
     const head: Head = { ...this.head, seq: to, digest: call(() => raw.head()) };
     const headBytes = encode(JSON.stringify(head));
     const puts: Array<[string, Uint8Array]> = [];
-    if (to > from) puts.push([segmentKey(id, from), call(() => raw.lines(from, to))]);
-    puts.push([headKey(id), headBytes], [recordKey(id), encode(this.#host.recordText())]);
+    if (to > from || this.#headBytes === null) {
+      const lines = call(() => raw.lines(from, to));
+      // Lines that could not be read when the session was imported ride along, so that they are never lost.
+      const damaged = this.#headBytes === null ? call(() => raw.damaged_bytes()) : new Uint8Array();
+      if (lines.length + damaged.length > 0) puts.push([segmentKey(id, from), joinBytes([lines, damaged])]);
+    }
+    puts.push([headKey(id), headBytes], [recordKey(id), this.#host.recordBytes()]);
     this.#recordDirty = false;
     return { ops: { checks: [{ key: headKey(id), equals: this.#headBytes }], puts }, to, head, headBytes };
   }
@@ -206,6 +211,17 @@ export class Writer {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
   }
+}
+
+export function joinBytes(parts: Uint8Array[]): Uint8Array {
+  if (parts.length === 1) return parts[0] as Uint8Array;
+  const out = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    out.set(part, at);
+    at += part.length;
+  }
+  return out;
 }
 
 /** What the store holds of a session's log. */
@@ -262,4 +278,29 @@ function cutLines(segments: Uint8Array[], count: number): Uint8Array[] {
     if (end < 0) return segments;
     from = end + 1;
   }
+}
+
+/** Removes a session; what its forks still read stays until the last of them goes. */
+export async function eraseSession(backend: KeyValueBackend, id: string, found: { head: Head } | null): Promise<void> {
+  if (found !== null && (await hasForks(backend, id))) {
+    const gone = encode(JSON.stringify({ ...found.head, gone: true }));
+    await backend.transact({ puts: [[headKey(id), gone]], deletes: [recordKey(id)] });
+    return;
+  }
+  const [start, end] = sessionRange(id);
+  const keys = (await backend.list(start, end, { keysOnly: true })).map(([key]) => key);
+  await backend.transact({ deletes: [...keys, recordKey(id)] });
+  const base = found?.head.base?.id;
+  const parent = base === undefined ? null : await readHead(backend, base);
+  if (base !== undefined && parent?.head.gone === true) await eraseSession(backend, base, parent);
+}
+
+async function hasForks(backend: KeyValueBackend, id: string): Promise<boolean> {
+  for (const [key] of await backend.list("s/", "s0", { keysOnly: true })) {
+    const other = /^s\/([^/]+)\/h$/.exec(key)?.[1];
+    if (other === undefined || other === id) continue;
+    const found = await readHead(backend, other).catch(() => null);
+    if (found?.head.base?.id === id) return true;
+  }
+  return false;
 }

@@ -68,7 +68,7 @@ export function decodeEntry(bytes: Uint8Array): Entry {
 /** Every row as it reads, with the contract's names beside the table's. */
 export function reading(entry: Entry): SessionRecord {
   const record = JSON.parse(call((module) => module.raw_record_reading(entry.record))) as { [field: string]: JsonValue };
-  return { ...record, createdAt: record["created_at"], updatedAt: record["updated_at"], archived: entry.archived } as SessionRecord;
+  return { ...record, createdAt: record["created_at"], updatedAt: record["updated_at"], archived: entry.archived } as unknown as SessionRecord;
 }
 
 export function setupOf(entry: Entry, delegate: boolean): Change {

@@ -1,13 +1,13 @@
 // One live session: a handle on its log in the module, its writer, and its listeners.
 import type {
-  Boundary, ErrorCode, JsonValue, Message, SessionEvent, SessionHeader, KeyValueBackend, SessionStore as PublicStore,
+  Boundary, JsonValue, Message, SessionEvent, SessionHeader, KeyValueBackend, SessionStore as PublicStore, SessionUsage,
 } from "../types/index.js";
 import type { RawSession } from "./glue.js";
 import { DerivedMessages, parseMessages } from "./derive.js";
 import { SessionLogError, toError } from "./errors.js";
 import { exposeSession } from "./internal.js";
 import { Listeners, type DeliveryQueue } from "./listeners.js";
-import { decode, readLog, Writer, type Head, type WriterHost } from "./persist.js";
+import { joinBytes, readLog, Writer, type Head, type WriterHost } from "./persist.js";
 import { call } from "./runtime.js";
 import { toText } from "./values.js";
 
@@ -20,11 +20,13 @@ export interface SessionHome {
   readonly queue: DeliveryQueue;
   now(): number;
   warn(code: string, message: string): void;
-  /** The payload in stored form, and what is worked out beside it. */
-  prepare(type: string, text: string): { text: string; note: string | undefined };
+  /** The payload in stored form. */
+  prepare(type: string, text: string): string;
   deliver(event: SessionEvent, session: Session): void;
   flushed(): Promise<unknown>;
-  recordText(session: Session): string;
+  /** Takes over what an event says about its session. */
+  note(event: SessionEvent, session: Session): void;
+  recordBytes(session: Session): Uint8Array;
   patchRecord(session: Session, change: { [field: string]: JsonValue }): void;
   detach(session: Session): void;
   stored(session: Session): void;
@@ -92,7 +94,7 @@ export class Session {
       id: this.id,
       raw,
       backend: home.backend,
-      recordText: () => home.recordText(this),
+      recordBytes: () => home.recordBytes(this),
       rebase: () => this.#rebase(),
       settled: () => home.stored(this),
     };
@@ -164,8 +166,8 @@ export class Session {
     const stored = this.#home.prepare(type, text);
     const at = this.#home.now();
     const seq = call(() => this.#raw.len());
-    const id = call(() => this.#raw.append(type, stored.text, stored.note, at));
-    return lazyEvent(id, this.id, seq, at, type, stored.text);
+    const id = call(() => this.#raw.append(type, stored, at));
+    return lazyEvent(id, this.id, seq, at, type, stored);
   }
 
   /** Stores before anyone sees the event; on failure its seq is free again. */
@@ -183,6 +185,7 @@ export class Session {
     this.#visible += events.length;
     const onError = (thrown: unknown) => this.#home.warn("listener", `a listener failed: ${toError(thrown).message}`);
     for (const event of events) {
+      this.#home.note(event, this);
       this.#home.queue.run(() => {
         this.#listeners.emit([event], onError);
         this.#home.deliver(event, this);
@@ -343,6 +346,11 @@ export class Session {
     return JSON.parse(call(() => this.#raw.pending_calls())) as ReturnType<Session["pendingCalls"]>;
   }
 
+  usage(): SessionUsage {
+    this.#check();
+    return JSON.parse(call(() => this.#raw.usage())) as SessionUsage;
+  }
+
   setTitle(title: string): SessionEvent {
     return this.append("session/titled", { title });
   }
@@ -491,17 +499,3 @@ export class Session {
     return this.dispose();
   }
 }
-
-export function joinBytes(parts: Uint8Array[]): Uint8Array {
-  if (parts.length === 1) return parts[0] as Uint8Array;
-  const out = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    out.set(part, at);
-    at += part.length;
-  }
-  return out;
-}
-
-export type { ErrorCode };
-export { decode };

@@ -1,6 +1,6 @@
 // The store: sessions by id, their life cycle, and everything that concerns more than one of them.
 import type {
-  Boundary, CreateOptions, JsonValue, KeyValueBackend, OpenOptions, SessionEvent, SessionRecord, SessionSummary, StorageStatus,
+  Boundary, CreateOptions, ExportFormat, JsonValue, KeyValueBackend, OpenOptions, SessionEvent, SessionRecord, SessionSummary, StorageStatus,
 } from "../types/index.js";
 import * as glue from "./glue.js";
 import type { RawEnv, RawSession } from "./glue.js";
@@ -8,14 +8,28 @@ import { openOrMemory, type OpenedBackend } from "./backends.js";
 import { SessionLogError, toError } from "./errors.js";
 import { exposeStore } from "./internal.js";
 import { DeliveryQueue, Listeners } from "./listeners.js";
-import { decode, headKey, readHead, readLog, recordKey, sessionRange, type Head } from "./persist.js";
+import { arrange, sweepPlan, type SessionsOptions, type SweepPolicy } from "./catalogue.js";
+import { encode, eraseSession, joinBytes, readHead, readLog, recordKey, type Head, type Stored } from "./persist.js";
+import { changed, changeOf, decodeEntry, encodeEntry, freshEntry, isoTime, reading, setupOf, summaryOf, type Entry } from "./records.js";
+import { exportAs, readExport, type ImportReport } from "./transfer.js";
 import { call } from "./runtime.js";
-import { joinBytes, Session, type SessionHome } from "./session.js";
+import { Session, type SessionHome } from "./session.js";
 import { toText } from "./values.js";
 
 type StoreEvent = "session/created" | "session/disposed" | "session/event" | "session/flush";
 
-const KNOWN_PREFIX = "r/";
+const RECORDS: [string, string] = ["r/", "r0"];
+const MAX_RECAP = 8_000;
+
+/** At most 80 characters of what was given, for a message. */
+function quote(given: string): string {
+  const chars = Array.from(given);
+  return chars.length <= 80 ? given : `${chars.slice(0, 80).join("")}…`;
+}
+
+function notFound(given: string): SessionLogError {
+  return new SessionLogError("not_found", `there is no session ${quote(given)}`, { given: quote(given) });
+}
 
 function invalid(message: string): SessionLogError {
   return new SessionLogError("invalid_argument", message);
@@ -27,7 +41,7 @@ export class SessionStore {
   #options: OpenOptions;
   #live = new Map<string, Session>();
   /** Ids that the store holds, and their records as they were last stored. */
-  #records = new Map<string, SessionRecord>();
+  #entries = new Map<string, Entry>();
   #loading = new Map<string, Promise<Session>>();
   #queue = new DeliveryQueue();
   #created = new Listeners<[Session]>();
@@ -50,10 +64,11 @@ export class SessionStore {
       queue: this.#queue,
       now: () => this.#now(),
       warn: (code, message) => this.#warn(code, message),
-      prepare: (_type, text) => ({ text, note: undefined }),
+      prepare: (_type, text) => text,
+      note: (event, session) => this.#note(event, session),
       deliver: (event, session) => this.#events.emit([event, session], (thrown) => this.#contained(thrown)),
       flushed: () => this.#flushListeners(),
-      recordText: (session) => this.#recordText(session),
+      recordBytes: (session) => this.#recordBytes(session),
       patchRecord: (session, change) => this.#patch(session.id, change),
       detach: (session) => this.#detach(session),
       stored: () => {},
@@ -81,14 +96,7 @@ export class SessionStore {
   }
 
   async #loadRecords(): Promise<void> {
-    for (const [key, value] of await this.#storage.backend.list(KNOWN_PREFIX, "r0")) {
-      const id = key.slice(KNOWN_PREFIX.length);
-      try {
-        this.#records.set(id, JSON.parse(decode(value)) as SessionRecord);
-      } catch {
-        this.#warn("corrupt", `the record of session ${id} cannot be read; it is kept as it is`);
-      }
-    }
+    for (const [id, entry] of await this.#catalogue()) this.#entries.set(id, entry);
   }
 
   /** A page that is hidden may never come back: what is in memory is written now. */
@@ -160,7 +168,7 @@ export class SessionStore {
   }
 
   #checkFree(id: string): void {
-    if (this.#live.has(id) || this.#records.has(id)) {
+    if (this.#live.has(id) || this.#entries.has(id)) {
       throw new SessionLogError("already_exists", `a session of that id exists: ${id}`, { id });
     }
   }
@@ -180,7 +188,7 @@ export class SessionStore {
     if (record === undefined || !session.prepared) throw invalid("only a prepared session of this store can be entered");
     this.#checkFree(session.id);
     this.#live.set(session.id, session);
-    this.#records.set(session.id, this.#freshRecord(session, record));
+    this.#entries.set(session.id, freshEntry(session as never, record as { [field: string]: JsonValue }));
     session.goLive();
     let attached = true;
     return () => {
@@ -188,7 +196,7 @@ export class SessionStore {
       attached = false;
       session.withdraw();
       this.#live.delete(session.id);
-      this.#records.delete(session.id);
+      this.#entries.delete(session.id);
     };
   }
 
@@ -221,23 +229,30 @@ export class SessionStore {
   }
 
   async #load(id: string, options: { recover?: string; unknownEvents?: string }): Promise<Session> {
-    const stored = await readLog(this.#storage.backend, id);
-    if (stored === null || stored.head.gone === true) throw new SessionLogError("missing", `the store has no session ${id}`, { id });
+    const { raw, stored } = await this.#loadRaw(id);
     this.#check();
-    const raw = call(() => this.#env.open(JSON.stringify(stored.head.header)));
-    const bytes = joinBytes(stored.lines);
-    call(() => raw.load(bytes));
     if (options.unknownEvents === "refuse") this.#refuseUnknown(raw);
     const head: Head = { ...stored.head, epoch: stored.head.epoch + 1 };
     const session = new Session(raw, this.#home, head, stored.headBytes, stored.head.seq, false);
     this.#reportDamage(raw, id);
+    this.#entries.set(id, await this.#entry(id).catch(() => freshEntry(session as never, {})));
     this.#live.set(id, session);
-    if (!this.#records.has(id)) this.#records.set(id, this.#freshRecord(session, {}));
     session.goLive();
     if ((options.recover ?? "close") === "close") {
       for (const { type, data } of JSON.parse(call(() => raw.closers())) as Array<{ type: string; data: unknown }>) session.append(type, data);
     }
     return session;
+  }
+
+  /** A session's log from the store, in memory of its own. */
+  async #loadRaw(id: string): Promise<{ raw: RawSession; stored: Stored }> {
+    const stored = await readLog(this.#storage.backend, id);
+    if (stored === null || stored.head.gone === true) throw new SessionLogError("missing", `the store has no session ${quote(id)}`, { id });
+    const raw = call(() => this.#env.open(JSON.stringify(stored.head.header)));
+    const bytes = joinBytes(stored.lines);
+    call(() => raw.load(bytes));
+    call(() => raw.pad(stored.head.seq));
+    return { raw, stored };
   }
 
   #refuseUnknown(raw: RawSession): void {
@@ -256,7 +271,7 @@ export class SessionStore {
     this.#checkId(sourceId);
     const source = this.#live.get(sourceId);
     if (source === undefined) {
-      const code = this.#records.has(sourceId) ? "unavailable" : "missing";
+      const code = this.#entries.has(sourceId) ? "unavailable" : "missing";
       throw new SessionLogError(code, code === "missing" ? `there is no session ${sourceId}` : `resume session ${sourceId} before it is forked`, { id: sourceId });
     }
     const id = options.id ?? call(() => this.#env.new_id());
@@ -277,20 +292,19 @@ export class SessionStore {
     return child;
   }
 
-  #setupOf(_id: string): Partial<SessionRecord> {
-    return { parent_id: _id };
+  /** A fork starts with its source's setup and title. */
+  #setupOf(id: string): Partial<SessionRecord> {
+    const entry = this.#entries.get(id);
+    const setup = entry === undefined ? {} : setupOf(entry, false);
+    return { ...setup, parent_id: id, title: this.#live.get(id)?.title ?? null } as Partial<SessionRecord>;
   }
 
   async read(id: string, fromSeq = 0): Promise<SessionEvent[]> {
     this.#checkId(id);
     const live = this.#live.get(id);
     if (live !== undefined && !live.readOnly) await live.writer.flush();
-    const stored = await readLog(this.#storage.backend, id);
-    if (stored === null || stored.head.gone === true) throw new SessionLogError("missing", `the store has no session ${id}`, { id });
-    const raw = call(() => this.#env.open(JSON.stringify(stored.head.header)));
+    const { raw } = await this.#loadRaw(id);
     try {
-      const bytes = joinBytes(stored.lines);
-      call(() => raw.load(bytes));
       return JSON.parse(call(() => raw.events(fromSeq, raw.len()))) as SessionEvent[];
     } finally {
       raw.free();
@@ -299,95 +313,139 @@ export class SessionStore {
 
   // ---------------------------------------------------------------- records
 
-  #freshRecord(session: Session, given: Partial<SessionRecord>): SessionRecord {
-    const { createdAt, cwd, parentSession } = session.header;
-    const at = new Date(createdAt).toISOString();
-    return {
-      id: session.id, createdAt: at, updatedAt: at, status: "idle", title: null, archived: false, preview: "", events: 0,
-      working_directory: cwd ?? "/", ...(parentSession === undefined ? {} : { parent_id: parentSession }), ...given,
-    } as SessionRecord;
-  }
-
-  #patch(id: string, change: { [field: string]: JsonValue }): void {
-    const record = this.#records.get(id);
-    if (record === undefined) return;
-    this.#records.set(id, { ...record, ...change });
+  #patch(id: string, change: { [field: string]: JsonValue | undefined }): void {
+    const entry = this.#entries.get(id);
+    if (entry === undefined) return;
+    this.#entries.set(id, changed(entry, change));
     this.#live.get(id)?.writer.markRecord();
   }
 
-  #recordText(session: Session): string {
-    const record = this.#records.get(session.id) as SessionRecord;
-    const first = call(() => session.raw.first_user());
-    const preview = first === undefined ? "" : previewOf(session.event(first));
-    const next: SessionRecord = {
-      ...record, title: call(() => session.raw.title()) ?? record.title, preview, events: call(() => session.raw.len()),
-      updatedAt: new Date(this.#now()).toISOString(),
-    };
-    this.#records.set(session.id, next);
-    return JSON.stringify(next);
+  /** Takes over what an event says about its session, before anyone hears of the event. */
+  #note(event: SessionEvent, session: Session): void {
+    const entry = this.#entries.get(session.id);
+    const change = entry === undefined ? null : changeOf(event, () => reading(entry));
+    if (change !== null) this.#patch(session.id, change);
   }
 
-  async sessions(options: { sort?: string; order?: string; includeArchived?: boolean; projectRoot?: string; limit?: number; offset?: number } = {}): Promise<SessionSummary[]> {
-    this.#check();
-    const sort = options.sort === "createdAt" ? "createdAt" : "updatedAt";
-    const sign = options.order === "asc" ? 1 : -1;
-    const rows: SessionSummary[] = [];
-    for (const [key, value] of await this.#storage.backend.list(KNOWN_PREFIX, "r0")) {
-      const id = key.slice(KNOWN_PREFIX.length);
+  #recordBytes(session: Session): Uint8Array {
+    const entry = this.#entries.get(session.id) ?? freshEntry(session as never, {});
+    const next = { ...changed(entry, { updated_at: isoTime(this.#now()) }), events: session.seq };
+    this.#entries.set(session.id, next);
+    return encodeEntry(next);
+  }
+
+  /** Every readable record of the store; what a live session knows goes before what is stored. */
+  async #catalogue(): Promise<Map<string, Entry>> {
+    const found = new Map<string, Entry>();
+    for (const [key, value] of await this.#storage.backend.list(...RECORDS)) {
+      const id = key.slice(RECORDS[0].length);
       try {
-        rows.push(this.#summary(this.#live.has(id) ? (this.#records.get(id) as SessionRecord) : (JSON.parse(decode(value)) as SessionRecord)));
-      } catch {
-        this.#warn("corrupt", `the record of session ${id} cannot be read; it is passed over`);
+        found.set(id, decodeEntry(value));
+      } catch (thrown) {
+        this.#warn("corrupt", `${toError(thrown).message} (session ${id})`);
       }
     }
-    for (const id of this.#live.keys()) if (!rows.some((row) => row.id === id)) rows.push(this.#summary(this.#records.get(id) as SessionRecord));
-    const shown = rows.filter((row) => options.includeArchived === true || !row.archived);
-    shown.sort((a, b) => sign * (a[sort] - b[sort]) || (a.id < b.id ? -1 : 1));
-    const offset = options.offset ?? 0;
-    return shown.slice(offset, options.limit === undefined ? undefined : offset + options.limit);
+    for (const id of this.#live.keys()) {
+      const entry = this.#entries.get(id);
+      if (entry !== undefined) found.set(id, entry);
+    }
+    return found;
   }
 
-  #summary(record: SessionRecord): SessionSummary {
-    const live = this.#live.get(record.id);
-    const title = live === undefined ? record.title : live.title ?? record.title;
-    const preview = String(record["preview"] ?? "");
-    return {
-      id: record.id, title: title ?? shorten(preview), createdAt: Date.parse(record.createdAt), updatedAt: Date.parse(record.updatedAt),
-      status: record.status === "running" && live === undefined ? "idle" : record.status,
-      events: live?.seq ?? Number(record["events"] ?? 0), archived: record["archived"] === true, preview,
-      ...(typeof record["parent_id"] === "string" ? { parentId: record["parent_id"] } : {}),
-    };
+  async sessions(options: SessionsOptions = {}): Promise<SessionSummary[]> {
+    this.#check();
+    const rows: SessionSummary[] = [];
+    for (const [id, entry] of await this.#catalogue()) {
+      const inProject = options.projectRoot === undefined || reading(entry)["project_root"] === options.projectRoot;
+      if (inProject && (options.includeArchived === true || !entry.archived)) rows.push(summaryOf(entry, this.#live.get(id) as never));
+    }
+    return arrange(rows, options);
   }
 
-  async record(id: string): Promise<SessionRecord> {
+  async resolveId(idOrPrefix: string): Promise<string> {
+    this.#check();
+    const given = String(idOrPrefix);
+    const found = await this.#catalogue();
+    if (found.has(given)) return given;
+    const matches = [...found].filter(([id]) => given !== "" && id.startsWith(given)).sort(([a], [b]) => (a < b ? -1 : 1));
+    if (matches.length === 0) throw notFound(given);
+    if (matches.length > 1) {
+      const list = matches.map(([id, entry]) => ({ id, preview: summaryOf(entry, undefined).title }));
+      throw new SessionLogError("ambiguous_id", `several sessions start with ${quote(given)}: ${list.map((m) => m.id).join(", ")}`, { given: quote(given), matches: list });
+    }
+    return (matches[0] as [string, Entry])[0];
+  }
+
+  async #entry(id: string): Promise<Entry> {
     this.#checkId(id);
-    const live = this.#records.get(id);
-    if (this.#live.has(id) && live !== undefined) return { ...live, title: this.#live.get(id)?.title ?? live.title };
+    const known = this.#live.has(id) ? this.#entries.get(id) : undefined;
+    if (known !== undefined) return known;
     const bytes = await this.#storage.backend.get(recordKey(id));
-    if (bytes === null) throw new SessionLogError("not_found", `there is no session ${id}`, { given: id });
-    return JSON.parse(decode(bytes)) as SessionRecord;
+    if (bytes === null) throw notFound(id);
+    return decodeEntry(bytes);
   }
 
-  async updateRecord(id: string, change: Partial<SessionRecord>): Promise<SessionRecord> {
-    const record = await this.record(id);
-    const next = { ...record, ...(JSON.parse(toText(withoutUndefined(change))) as Partial<SessionRecord>), id } as SessionRecord;
-    this.#records.set(id, next);
+  async #replace(id: string, change: (entry: Entry) => Entry): Promise<Entry> {
+    const next = change(await this.#entry(id));
+    this.#entries.set(id, next);
     const live = this.#live.get(id);
-    if (live !== undefined) {
+    if (live !== undefined && !live.readOnly) {
       live.writer.markRecord();
       await live.writer.flush();
     } else {
-      await this.#storage.backend.transact({ puts: [[recordKey(id), new TextEncoder().encode(JSON.stringify(next))]] });
+      await this.#storage.backend.transact({ puts: [[recordKey(id), encodeEntry(next)]] });
     }
-    return this.record(id);
+    return next;
+  }
+
+  async record(id: string): Promise<SessionRecord> {
+    return reading(await this.#entry(id));
+  }
+
+  async updateRecord(id: string, change: Partial<SessionRecord>): Promise<SessionRecord> {
+    const given = this.#scrubbed(change);
+    if (given["id"] !== undefined && given["id"] !== id) throw invalid("the id of a record cannot be changed");
+    return reading(await this.#replace(id, (entry) => ({ ...changed(entry, { updated_at: isoTime(this.#now()), ...given }) })));
+  }
+
+  #scrubbed(change: Partial<SessionRecord>): { [field: string]: JsonValue | undefined } {
+    return change;
   }
 
   async archive(id: string): Promise<void> {
-    await this.updateRecord(id, { archived: true });
+    await this.#replace(id, (entry) => ({ ...entry, archived: true }));
   }
 
   async unarchive(id: string): Promise<void> {
-    await this.updateRecord(id, { archived: false });
+    await this.#replace(id, (entry) => ({ ...entry, archived: false, unarchivedAt: this.#now() }));
+  }
+
+  /** Changes its own marker and nothing else. */
+  async markStopped(id: string): Promise<void> {
+    await this.#replace(id, (entry) => (reading(entry).status === "running" ? changed(entry, { status: "stopped" }) : entry));
+  }
+
+  async continueSession(id: string, options: { recap?: string } = {}): Promise<Session> {
+    const previous = await this.#entry(id);
+    for (const [other, entry] of await this.#catalogue()) {
+      if (reading(entry)["continues"] === id) throw new SessionLogError("already_exists", `session ${id} is continued already`, { id, next: other });
+    }
+    const before = reading(previous);
+    const title = this.#live.get(id)?.title ?? before.title;
+    const cwd = String(before["working_directory"]);
+    const record = { ...setupOf(previous, false), continues: id, title, mode: before["mode"], model_name: before["model_name"], project_root: before["project_root"] };
+    const next = this.create(undefined, { meta: { cwd }, record: record as Partial<SessionRecord> });
+    try {
+      if (title !== null) next.append("session/titled", { title });
+      const recap = Array.from(options.recap ?? "").slice(0, MAX_RECAP).join("");
+      if (recap.trim() !== "") next.append("context/message", { text: recap, source: "recap" }, { repair: true });
+      await next.flush();
+      await this.archive(id);
+    } catch (thrown) {
+      await this.delete(next.id).catch(() => {});
+      throw thrown;
+    }
+    return next;
   }
 
   async delete(id: string): Promise<void> {
@@ -396,43 +454,50 @@ export class SessionStore {
     const live = this.#live.get(id);
     if (live !== undefined) await live.dispose().catch(() => {});
     const found = await readHead(backend, id);
-    if (found === null && !this.#records.has(id)) throw new SessionLogError("missing", `the store has no session ${id}`, { id });
-    this.#records.delete(id);
-    if (found !== null && (await this.#hasChildren(id))) {
-      // Forks still read their first events from here.
-      const gone = new TextEncoder().encode(JSON.stringify({ ...found.head, gone: true }));
-      await backend.transact({ puts: [[headKey(id), gone]], deletes: [recordKey(id)] });
-      return;
+    if (found === null && !this.#entries.has(id)) throw new SessionLogError("missing", `the store has no session ${quote(id)}`, { id });
+    this.#entries.delete(id);
+    await eraseSession(backend, id, found);
+  }
+
+  async sweep(policy: SweepPolicy = {}): Promise<{ deleted: string[] }> {
+    this.#check();
+    const rows = [...(await this.#catalogue())].filter(([id]) => !this.#live.has(id));
+    const deleted = sweepPlan(rows, this.#live.size, policy, this.#now());
+    for (const id of deleted) await this.delete(id);
+    return { deleted };
+  }
+
+  // ---------------------------------------------------------------- export and import
+
+  async exportSession(id: string, options: { format?: ExportFormat; includeUndo?: boolean } = {}): Promise<Uint8Array> {
+    this.#checkId(id);
+    const live = this.#live.get(id);
+    const entry = await this.#entry(id);
+    const raw = live?.raw ?? (await this.#loadRaw(id)).raw;
+    try {
+      return exportAs(options.format ?? "sessionlog", raw, entry);
+    } finally {
+      if (live === undefined) raw.free();
     }
-    await this.#erase(id);
-    const base = found?.head.base?.id;
-    if (base !== undefined) await this.#eraseOrphan(base);
   }
 
-  async #erase(id: string): Promise<void> {
-    const { backend } = this.#storage;
-    const [start, end] = sessionRange(id);
-    const keys = (await backend.list(start, end, { keysOnly: true })).map(([key]) => key);
-    await backend.transact({ deletes: [...keys, recordKey(id)] });
-  }
-
-  /** A deleted session that only forks needed goes when its last fork goes. */
-  async #eraseOrphan(id: string): Promise<void> {
-    const found = await readHead(this.#storage.backend, id);
-    if (found === null || found.head.gone !== true || (await this.#hasChildren(id))) return;
-    await this.#erase(id);
-    if (found.head.base !== undefined) await this.#eraseOrphan(found.head.base.id);
-  }
-
-  async #hasChildren(id: string): Promise<boolean> {
-    const { backend } = this.#storage;
-    for (const [key] of await backend.list("s/", "s0", { keysOnly: true })) {
-      const other = /^s\/([^/]+)\/h$/.exec(key)?.[1];
-      if (other === undefined || other === id) continue;
-      const found = await readHead(backend, other).catch(() => null);
-      if (found?.head.base?.id === id) return true;
-    }
-    return false;
+  async importSession(data: Uint8Array | string, options: { format?: ExportFormat; id?: string } = {}): Promise<{ session: Session; report: ImportReport }> {
+    this.#check();
+    const bytes = typeof data === "string" ? encode(data) : data.slice();
+    const { header, record, body, firstLine, lost } = readExport(options.format ?? "sessionlog", bytes);
+    const id = options.id ?? String(header["id"]);
+    this.#checkId(id);
+    this.#checkFree(id);
+    const raw = call(() => this.#env.open(JSON.stringify({ ...header, id })));
+    call(() => raw.load(body));
+    const damaged = (JSON.parse(call(() => raw.damaged())) as Array<{ line: number; bytes: number }>).map(({ line, bytes: size }) => ({ line: line + firstLine - 1, bytes: size }));
+    const session = this.#make(raw, undefined, {});
+    const entry = record === null ? null : decodeEntry(encode(record));
+    this.enter(session);
+    if (entry !== null) this.#entries.set(id, changed({ ...entry, events: session.seq }, { id }));
+    this.announce(session);
+    await session.flush();
+    return { session, report: { lost, damaged } };
   }
 
   // ---------------------------------------------------------------- listeners and the whole
@@ -538,18 +603,6 @@ async function storageFacts(): Promise<{ persisted: boolean | null; usageBytes?:
 
 function withoutUndefined<T extends object>(value: T): T {
   return Object.fromEntries(Object.entries(value).filter(([, v]) => v !== undefined)) as T;
-}
-
-function previewOf(event: SessionEvent | undefined): string {
-  const data = event?.data as { text?: unknown; parts?: Array<{ type?: string; text?: string }> } | undefined;
-  const text = typeof data?.text === "string" ? data.text : (data?.parts ?? []).map((p) => (p.type === "text" ? p.text ?? "" : "")).join(" ");
-  return text.replace(/\s+/g, " ").trim().slice(0, 400);
-}
-
-/** At most 80 characters, never half a pair. */
-function shorten(text: string): string {
-  const chars = Array.from(text);
-  return chars.length <= 80 ? text : `${chars.slice(0, 79).join("")}…`;
 }
 
 export type { KeyValueBackend };

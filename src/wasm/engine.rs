@@ -7,6 +7,8 @@ use js_sys::{Function, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use super::error::throw;
+use crate::core::cost::PriceTable;
+use crate::core::cost::session::{Pricing, UsageState};
 use crate::core::derive::{self, Deriver};
 use crate::core::error::{Error, Kind, Result};
 use crate::core::event::{self, Declaration};
@@ -28,6 +30,7 @@ struct Shared {
     random: Option<Function>,
     ids: RefCell<Option<IdSource>>,
     pool: RefCell<Vec<u8>>,
+    prices: RefCell<Rc<PriceTable>>,
 }
 
 impl Shared {
@@ -77,8 +80,10 @@ impl Shared {
 impl RawEnv {
     /// Makes an environment; `random` fills an array with random bytes.
     #[wasm_bindgen(constructor)]
-    pub fn new(random: Option<Function>) -> RawEnv {
-        RawEnv { shared: Rc::new(Shared { random, ids: RefCell::default(), pool: RefCell::default() }) }
+    pub fn new(random: Option<Function>) -> std::result::Result<RawEnv, JsValue> {
+        let prices = RefCell::new(PriceTable::builtin().map_err(throw)?);
+        let shared = Shared { random, ids: RefCell::default(), pool: RefCell::default(), prices };
+        Ok(RawEnv { shared: Rc::new(shared) })
     }
 
     /// Makes an id of 16 hexadecimal digits.
@@ -122,11 +127,40 @@ pub struct RawSession {
     env: Rc<Shared>,
     session: RefCell<Session>,
     deriver: RefCell<Deriver>,
+    usage: RefCell<UsageState>,
 }
 
 impl RawSession {
     fn wrap(env: Rc<Shared>, session: Session) -> RawSession {
-        RawSession { env, session: RefCell::new(session), deriver: RefCell::default() }
+        let usage = RefCell::new(UsageState::new(Pricing::Stored));
+        RawSession { env, session: RefCell::new(session), deriver: RefCell::default(), usage }
+    }
+
+    /// Brings the sums up to date; what was taken back or rewritten is counted anew.
+    fn count(&self) {
+        let session = self.session.borrow();
+        let mut usage = self.usage.borrow_mut();
+        let prices = self.env.prices.borrow();
+        if usage.events() > session.log().len() {
+            *usage = UsageState::new(Pricing::Stored);
+        }
+        for event in session.log().range(usage.events(), session.log().len()) {
+            usage.push(event, &prices);
+        }
+    }
+
+    /// Works out what stands beside a payload: the price of a step, so that later prices never rewrite history.
+    fn note(&self, kind: &str, data: &str, at: i64) -> Option<String> {
+        if !matches!(kind, "step/end" | "usage") {
+            return None;
+        }
+        self.count();
+        self.usage.borrow().note(kind, data, at, &self.env.prices.borrow())
+    }
+
+    /// After events were taken back or put elsewhere.
+    fn recount(&self) {
+        *self.usage.borrow_mut() = UsageState::new(Pricing::Stored);
     }
 }
 
@@ -143,18 +177,13 @@ impl RawSession {
     }
 
     /// Appends an event whose payload is JSON text in stored form, and returns its id.
-    pub fn append(
-        &self,
-        kind: &str,
-        data: &str,
-        note: Option<String>,
-        at: f64,
-    ) -> std::result::Result<String, JsValue> {
+    pub fn append(&self, kind: &str, data: &str, at: f64) -> std::result::Result<String, JsValue> {
         check_payload(kind, data).map_err(throw)?;
         let salt = self.env.take()?;
         let id = self.env.with_ids(IdSource::next_id)?;
-        let note = note.as_deref();
-        let event = NewEvent { id, at: at as i64, kind, data, note, salt, was: None, extra: None };
+        let at = at as i64;
+        let note = self.note(kind, data, at);
+        let event = NewEvent { id, at, kind, data, note: note.as_deref(), salt, was: None, extra: None };
         self.session.borrow_mut().append(&event);
         Ok(id.to_string())
     }
@@ -162,6 +191,7 @@ impl RawSession {
     /// Takes back the events from `len` on; only ones that nobody has seen.
     pub fn truncate(&self, len: f64) {
         self.session.borrow_mut().truncate(len as u64);
+        self.recount();
     }
 
     /// Replays a seed: JSON text of an array of events.
@@ -189,6 +219,7 @@ impl RawSession {
     pub fn rebase(&self, from: f64, lines: &[u8]) -> std::result::Result<(), JsValue> {
         let salt: Salt = self.env.take()?;
         self.session.borrow_mut().rebase(from as u64, lines, || salt);
+        self.recount();
         Ok(())
     }
 
@@ -225,6 +256,12 @@ impl RawSession {
     /// Returns the payload of an event as JSON text.
     pub fn data(&self, seq: f64) -> Option<String> {
         self.session.borrow().log().event(seq as u64).map(|e| e.data.to_owned())
+    }
+
+    /// Returns the sums of usage and cost as JSON text.
+    pub fn usage(&self) -> String {
+        self.count();
+        self.usage.borrow().to_json()
     }
 
     /// Returns what changed among the messages since the last call: `{keep, messages}`, or an empty text.

@@ -1,0 +1,51 @@
+// Export and import of whole sessions. Our own format: JSON Lines, the header first, then the events as they are stored.
+import type { ExportFormat } from "../types/index.js";
+import type { RawSession } from "./glue.js";
+import { SessionLogError } from "./errors.js";
+import { decode, encode, joinBytes } from "./persist.js";
+import { encodeEntry, type Entry } from "./records.js";
+import { call } from "./runtime.js";
+
+export interface ImportReport { lost: string[]; damaged: Array<{ line: number; bytes: number }> }
+
+interface Export {
+  header: { [key: string]: unknown };
+  /** The record entry as text, when the export has one. */
+  record: string | null;
+  body: Uint8Array;
+  /** Line number of the body's first line. */
+  firstLine: number;
+  lost: string[];
+}
+
+const NEWLINE = 10;
+
+export function exportAs(format: ExportFormat, raw: RawSession, entry: Entry): Uint8Array {
+  if (format !== "sessionlog") throw unsupported(format);
+  const header = call(() => raw.header());
+  const first = encode(`{"sessionlog":1,"header":${header},"entry":${decode(encodeEntry(entry))}}\n`);
+  return joinBytes([first, call(() => raw.lines(0, raw.len())), call(() => raw.damaged_bytes())]);
+}
+
+export function readExport(format: ExportFormat, bytes: Uint8Array): Export {
+  if (format !== "sessionlog") throw unsupported(format);
+  const end = bytes.indexOf(NEWLINE);
+  const text = decode(bytes.subarray(0, end < 0 ? bytes.length : end));
+  let first: { sessionlog?: unknown; header?: { [key: string]: unknown } };
+  try {
+    first = JSON.parse(text) as typeof first;
+  } catch (cause) {
+    throw new SessionLogError("corrupt", "an export starts with a line that holds its header", { line: 1 }, cause);
+  }
+  if (typeof first.sessionlog !== "number" || typeof first.header !== "object" || first.header === null) {
+    throw new SessionLogError("corrupt", "this is not an export of a session", { line: 1 });
+  }
+  if (first.sessionlog > 1) throw new SessionLogError("newer_format", "the export was written by a newer version", { format: first.sessionlog });
+  const entryAt = text.indexOf(',"entry":');
+  const record = entryAt < 0 ? null : text.slice(entryAt + ',"entry":'.length, -1);
+  return { header: first.header, record, body: end < 0 ? new Uint8Array() : bytes.subarray(end + 1), firstLine: 2, lost: [] };
+}
+
+function unsupported(format: ExportFormat): SessionLogError {
+  return new SessionLogError("invalid_argument", `unknown format: ${String(format).slice(0, 80)}`);
+}
