@@ -1,0 +1,3 @@
+import { smoke } from "./src/smoke.js";
+
+console.log(await smoke());
