@@ -1,8 +1,9 @@
 // One live session: a handle on its log in the module, its writer, and its listeners.
 import type {
-  Boundary, JsonValue, Message, SessionEvent, SessionHeader, KeyValueBackend, SessionStore as PublicStore, SessionUsage,
+  Boundary, JsonValue, Message, PriceTable, SessionEvent, SessionHeader, KeyValueBackend, SessionStore as PublicStore, SessionUsage,
 } from "../types/index.js";
 import type { RawSession } from "./glue.js";
+import { rawPrices } from "./cost.js";
 import { DerivedMessages, parseMessages } from "./derive.js";
 import { SessionLogError, toError } from "./errors.js";
 import { exposeSession } from "./internal.js";
@@ -349,6 +350,13 @@ export class Session {
   usage(): SessionUsage {
     this.#check();
     return JSON.parse(call(() => this.#raw.usage())) as SessionUsage;
+  }
+
+  /** What the session would cost with other prices; the history keeps the prices of its day. */
+  reprice(prices: PriceTable): SessionUsage {
+    this.#check();
+    const raw = rawPrices(prices as never);
+    return JSON.parse(call(() => this.#raw.reprice(raw))) as SessionUsage;
   }
 
   setTitle(title: string): SessionEvent {

@@ -5,6 +5,7 @@ import type {
 import * as glue from "./glue.js";
 import type { RawEnv, RawSession } from "./glue.js";
 import { openOrMemory, type OpenedBackend } from "./backends.js";
+import { rawPrices } from "./cost.js";
 import { SessionLogError, toError } from "./errors.js";
 import { exposeStore } from "./internal.js";
 import { DeliveryQueue, Listeners } from "./listeners.js";
@@ -83,6 +84,10 @@ export class SessionStore {
 
   static async open(options: OpenOptions = {}): Promise<SessionStore> {
     const env = call(() => new glue.RawEnv(options.random as never));
+    if (options.prices !== undefined) {
+      const prices = rawPrices(options.prices as never);
+      call(() => env.set_prices(prices));
+    }
     const storage = await openOrMemory(options.storage);
     const store = new SessionStore(env, storage, options);
     if (storage.reason !== undefined) store.#warn(storage.reason.code, storage.reason.message);

@@ -6,9 +6,10 @@ use std::rc::Rc;
 use js_sys::{Function, Uint8Array};
 use wasm_bindgen::prelude::*;
 
+use super::cost::RawPriceTable;
 use super::error::throw;
 use crate::core::cost::PriceTable;
-use crate::core::cost::session::{Pricing, UsageState};
+use crate::core::cost::session::{Pricing, UsageState, session_usage};
 use crate::core::derive::{self, Deriver};
 use crate::core::error::{Error, Kind, Result};
 use crate::core::event::{self, Declaration};
@@ -84,6 +85,11 @@ impl RawEnv {
         let prices = RefCell::new(PriceTable::builtin().map_err(throw)?);
         let shared = Shared { random, ids: RefCell::default(), pool: RefCell::default(), prices };
         Ok(RawEnv { shared: Rc::new(shared) })
+    }
+
+    /// Sets the prices that steps are priced with from now on; what is stored keeps its price.
+    pub fn set_prices(&self, prices: &RawPriceTable) {
+        *self.shared.prices.borrow_mut() = prices.table().clone();
     }
 
     /// Makes an id of 16 hexadecimal digits.
@@ -262,6 +268,12 @@ impl RawSession {
     pub fn usage(&self) -> String {
         self.count();
         self.usage.borrow().to_json()
+    }
+
+    /// Returns what the log would cost with other prices; the history stays as it is.
+    pub fn reprice(&self, prices: &RawPriceTable) -> String {
+        let session = self.session.borrow();
+        session_usage(session.log().iter(), prices.table(), Pricing::Reprice).to_json()
     }
 
     /// Returns what changed among the messages since the last call: `{keep, messages}`, or an empty text.

@@ -257,3 +257,27 @@ test("compaction puts a summary in place, guards against a race, and can be rewo
   session.append("session/rewound", { uptoSeq: 0 });
   assert.deepEqual(session.deriveMessages().map((m) => m.parts[0].text), ["a"]);
 });
+
+test("usage is priced when it is stored, and stays so", async () => {
+  const { PriceTable } = await import("sessionlog");
+  const table = (rate) => PriceTable.fromJson({
+    schema: "sessionlog.prices/1", currency: "USD", rate_unit: "USD per 1,000,000 tokens", fee_unit: "USD per 1,000 (calls or requests)", as_of: "2026-01-01",
+    tier_aliases: {}, tier_equal: {}, providers: [{ id: "p", aliases: [], models: [{ id: "m", match: ["m"], prices: [{ rates: { input: rate, output: "0" } }] }] }],
+  });
+  const backend = memoryBackend();
+  const store = await SessionStore.open({ ...custom(backend), prices: table("1") });
+  const session = store.create("s1");
+  const usage = { apiShape: "openai.chat", provider: "p", model: "m", raw: { prompt_tokens: 1000000, completion_tokens: 5 } };
+  const event = session.append("step/end", { turn: 1, step: 1, usage });
+  assert.deepEqual(event.data, { turn: 1, step: 1, usage });
+  assert.equal(session.usage().cost.usd, "1");
+  await store.dispose();
+  const again = await SessionStore.open({ ...custom(backend), prices: table("2") });
+  const resumed = await again.resume("s1");
+  assert.equal(resumed.usage().cost.usd, "1");
+  assert.equal(resumed.reprice(table("3")).cost.usd, "3");
+  resumed.append("step/end", { turn: 1, step: 2, usage });
+  assert.equal(resumed.usage().cost.usd, "3");
+  const child = again.fork("s1");
+  assert.deepEqual([child.usage().cost.usd, child.usage().own.cost.usd, child.usage().own.steps], ["3", "0", 0]);
+});
