@@ -1,215 +1,362 @@
-// Write-behind for one session: what is in memory goes to the backend in order, one segment per flush, each batch
-// conditional on the head that this writer knows. A failed write stays in the backlog and is tried again.
+// Carries out what the write-behind machine of a session decides: writes, timers, reloads, and word to those who wait.
 import type { KeyValueBackend } from "../types/index.js";
 import type { RawSession } from "./glue.js";
-import { call } from "./runtime.js";
 import { SessionLogError, toError } from "./errors.js";
+import { call } from "./runtime.js";
+import { firstFence, formatRecord, keys, mergeSmall, segmentBatches, takeOver, type Batch } from "./segments.js";
+import { encodeHeader, readLog, type Header } from "./stored.js";
+import { WriteBehind, type WriteOutcome, type WriteStep } from "./write-behind.js";
 
-/** Deltas wait this long for company; user and tool events do not wait. */
-export const FLUSH_INTERVAL_MS = 100;
-const RETRY_MIN_MS = 250;
-const RETRY_MAX_MS = 30_000;
-
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
-
-export const encode = (text: string): Uint8Array => encoder.encode(text);
-export const decode = (bytes: Uint8Array): string => decoder.decode(bytes);
-
-/** The small record that stands for a session's log in the store. */
-export interface Head {
-  format: 1;
-  header: { [key: string]: unknown };
-  /** Grows with every writer that takes over, so that a stale one can be told. */
-  epoch: number;
-  seq: number;
-  digest: string;
-  /** Where the first events are when this session was forked. */
-  base?: { id: string; count: number };
-  /** Deleted, but forks still need its first events. */
-  gone?: true;
-}
-
-export const headKey = (id: string): string => `s/${id}/h`;
-export const segmentKey = (id: string, from: number): string => `s/${id}/e/${String(from).padStart(16, "0")}`;
-export const segmentRange = (id: string): [string, string] => [`s/${id}/e/`, `s/${id}/e0`];
-export const sessionRange = (id: string): [string, string] => [`s/${id}/`, `s/${id}0`];
-export const recordKey = (id: string): string => `r/${id}`;
+/** This many segments of one flush each are worth merging. */
+const MERGE_AFTER = 256;
 
 export interface WriterHost {
   readonly id: string;
   readonly raw: RawSession;
   readonly backend: KeyValueBackend;
+  /** A store that finishes before it returns, and outlives the process: everything is written before the call ends. */
+  readonly storeFirst: boolean;
   /** The session's record as it is to be stored beside the log. */
   recordBytes(): Uint8Array;
-  /** Another writer was first: take its events in, put ours after them. */
-  rebase(): Promise<void>;
-  /** Something is stored, or could not be. */
-  settled(error: SessionLogError | null): void;
+  /** Events that another writer stored were put in before ours: those from `from` up to `to`, save the ones in `ours`. */
+  rebased(from: number, to: number, ours: ReadonlySet<string>, visible: number): void;
+  warn(code: string, message: string): void;
 }
+
+/** An event that is to be stored before anyone sees it. */
+export interface Candidate {
+  /** Puts it at the end of the log. */
+  admit(): void;
+  /** It may be seen. */
+  reveal(): void;
+  /** It is off the log again. */
+  withdraw(): void;
+}
+
+interface Waiter {
+  candidate?: Candidate;
+  /** Number of events the log has with the admitted candidate. */
+  length?: number;
+  resolve(): void;
+  reject(error: SessionLogError): void;
+}
+
+const now = (): number => Math.floor(performance.now());
 
 export class Writer {
   durable: number;
-  head: Head;
+  header: Header;
   lastError: SessionLogError | null = null;
   #host: WriterHost;
-  #headBytes: Uint8Array | null;
-  #inflight: Promise<void> | null = null;
-  #timer: ReturnType<typeof setTimeout> | null = null;
-  #timerAt = Infinity;
-  #retryMs = RETRY_MIN_MS;
-  #stopped = false;
+  #machine = new WriteBehind();
+  #fence: Uint8Array | null;
+  #isNew: boolean;
   #recordDirty = true;
+  #record: Promise<void> | null = null;
+  #steps: WriteStep[] = [];
+  #carrying = false;
+  #waiting = new Map<number, Waiter>();
+  #admitted: Waiter | null = null;
+  #tokens = 0;
+  #timer: ReturnType<typeof setTimeout> | null = null;
+  #busy: Promise<void> | null = null;
+  #flushes = 0;
+  #stopped = false;
 
-  constructor(host: WriterHost, head: Head, headBytes: Uint8Array | null, durable: number) {
+  /** `fence` is null for a session that is not in the store yet. */
+  constructor(host: WriterHost, header: Header, fence: Uint8Array | null, stored: number) {
     this.#host = host;
-    this.head = head;
-    this.#headBytes = headBytes;
-    this.durable = durable;
+    this.header = header;
+    this.#fence = fence;
+    this.#isNew = fence === null;
+    this.durable = stored;
+    this.#machine.loaded(stored);
   }
 
-  get length(): number {
+  get #length(): number {
     return call(() => this.#host.raw.len());
   }
 
   get unsaved(): number {
-    return this.#stopped ? 0 : this.length - this.durable;
+    return this.#stopped ? 0 : this.#machine.unsaved;
   }
 
   markRecord(): void {
     this.#recordDirty = true;
   }
 
-  get #dirty(): boolean {
-    return this.length > this.durable || this.#headBytes === null || this.#recordDirty;
+  /** The log has grown: it is written at once when `urgent`, else within one interval. */
+  appended(urgent: boolean): void {
+    if (!this.#stopped) this.#carry(this.#machine.appended(now(), this.#length, urgent));
   }
 
-  /** Something was appended: write it at once, or within one interval. */
-  schedule(urgent: boolean): void {
+  /** An event is about to be appended that cannot wait for those which are to be stored first. */
+  makeRoom(): void {
+    if (!this.#stopped && this.#waiting.size > 0) this.#carry(this.#machine.makeRoom(now()));
+  }
+
+  /** Stores an event before it is seen. With a store-first backend the answer is there when this returns. */
+  storeFirst(candidate: Candidate): Promise<void> {
+    return this.#wait((token) => this.#machine.storeFirst(now(), token), candidate);
+  }
+
+  /** The same where the store finishes before it returns: throws instead of rejecting. */
+  storeFirstSync(candidate: Candidate): void {
+    let failure: SessionLogError | null = null;
+    const token = ++this.#tokens;
+    this.#waiting.set(token, { candidate, resolve: () => {}, reject: (error) => (failure = error) });
+    this.#carry(this.#machine.storeFirst(now(), token));
+    if (failure !== null) throw failure as SessionLogError;
+  }
+
+  #wait(ask: (token: number) => WriteStep[], candidate?: Candidate): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const token = ++this.#tokens;
+      this.#waiting.set(token, { ...(candidate === undefined ? {} : { candidate }), resolve, reject });
+      this.#carry(ask(token));
+    });
+  }
+
+  /** Resolves when everything appended so far is stored, and the record; rejects when it could not be (it is kept and tried again). */
+  async flush(): Promise<void> {
     if (this.#stopped) return;
-    if (urgent && this.#inflight === null && this.lastError === null) {
-      this.#start().catch(() => {});
-      return;
-    }
-    this.#arm(urgent ? 0 : FLUSH_INTERVAL_MS);
+    if (this.#isNew && (this.#length === 0 || this.#creating !== null)) await this.#create();
+    await this.#wait((token) => this.#machine.flush(now(), token));
+    await this.#writeRecord();
   }
 
-  #arm(ms: number): void {
-    const at = performance.now() + ms;
-    if (this.#timer !== null && this.#timerAt <= at) return;
+  /** A page that is hidden may never come back. */
+  flushSoon(): void {
+    if (!this.#stopped) this.#carry(this.#machine.flush(now()));
+    this.#writeRecord().catch(() => {});
+  }
+
+  // ------------------------------------------------------------------ steps
+
+  #carry(steps: WriteStep[]): void {
+    this.#steps.push(...steps);
+    if (this.#carrying) return;
+    this.#carrying = true;
+    try {
+      for (let step = this.#steps.shift(); step !== undefined; step = this.#steps.shift()) this.#do(step);
+    } finally {
+      this.#carrying = false;
+    }
+  }
+
+  #do(step: WriteStep): void {
+    switch (step.do) {
+      case "admit": return this.#admit(step.token);
+      case "write": return this.#write(step.from, step.to);
+      case "wake": return this.#wakeAt(step.at);
+      case "reload": return this.#start(this.#reload());
+      case "durable":
+        this.durable = step.seq;
+        return;
+      case "reveal": return this.#release(step.token, "reveal");
+      case "withdraw": return this.#release(step.token, "withdraw");
+      case "settled": return this.#settle(step.token, step.ok);
+    }
+  }
+
+  #admit(token: number): void {
+    const waiter = this.#waiting.get(token);
+    if (waiter?.candidate === undefined) return;
+    waiter.candidate.admit();
+    waiter.length = this.#length;
+    this.#admitted = waiter;
+  }
+
+  #release(token: number, how: "reveal" | "withdraw"): void {
+    const waiter = this.#waiting.get(token);
+    if (waiter === undefined) return;
+    if (this.#admitted === waiter) this.#admitted = null;
+    waiter.candidate?.[how]();
+  }
+
+  #settle(token: number, ok: boolean): void {
+    const waiter = this.#waiting.get(token);
+    this.#waiting.delete(token);
+    if (ok) return waiter?.resolve();
+    waiter?.reject(this.lastError ?? new SessionLogError("disposed", "the session is not written any more", { id: this.#host.id }));
+  }
+
+  #wakeAt(at: number): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timerAt = at;
     this.#timer = setTimeout(() => {
       this.#timer = null;
-      this.#timerAt = Infinity;
-      this.flush().catch(() => {});
-    }, ms);
+      if (!this.#stopped) this.#carry(this.#machine.tick(now()));
+    }, Math.max(0, at - now()));
     // A pending write keeps no process alive longer than its own work does.
     (this.#timer as { unref?: () => void }).unref?.();
   }
 
-  /** Resolves when everything appended so far is stored; rejects when it could not be (it is kept and tried again). */
-  async flush(): Promise<void> {
-    const target = this.length;
-    do {
-      await (this.#inflight ?? this.#start());
-    } while (!this.#stopped && (this.durable < target || this.#recordDirty));
+  /** What goes with the next write: the record when it changed, and what makes a new session one. */
+  #extra(): Batch {
+    const { id } = this.#host;
+    const puts: Array<[string, Uint8Array]> = [];
+    const checks: Array<{ key: string; equals: Uint8Array | null }> = [];
+    if (this.#isNew) {
+      checks.push({ key: keys.fence(id), equals: null });
+      puts.push([keys.fence(id), firstFence()], [keys.header(id), encodeHeader(this.header)], [keys.format(), formatRecord()]);
+    }
+    if (this.#recordDirty) puts.push([keys.record(id), this.#host.recordBytes()]);
+    return { checks, puts };
   }
 
-  /** Starts a run one microtask later, so that what is appended in one go is written in one go. */
-  #start(): Promise<void> {
-    const run: Promise<void> = Promise.resolve()
-      .then(() => this.#run())
-      .finally(() => {
-        if (this.#inflight === run) this.#inflight = null;
-      });
-    this.#inflight = run;
-    return run;
+  #write(from: number, to: number): void {
+    if (this.#host.storeFirst) return this.#writeNow(this.#batches(from, to));
+    this.#start(
+      (async () => {
+        await this.#creating?.catch(() => {});
+        const batches = this.#batches(from, to);
+        for (const batch of batches) await this.#host.backend.transact(batch);
+      })().then(() => this.#wrote(), (thrown: unknown) => this.#failed(thrown)),
+    );
   }
 
-  async #run(): Promise<void> {
+  #batches(from: number, to: number): Batch[] {
+    const { id, raw, backend } = this.#host;
+    const lines = call(() => raw.lines(from, to));
+    // Lines that could not be read when the session was imported ride along once, so that they are never lost.
+    const damaged = this.#isNew ? call(() => raw.damaged_bytes()) : new Uint8Array();
+    const extra = this.#extra();
+    this.#recordDirty = false;
+    return segmentBatches(backend, id, this.#fence ?? firstFence(), from, joinBytes([lines, damaged]), extra);
+  }
+
+  #writeNow(batches: Batch[]): void {
     try {
-      for (let tries = 0; this.#dirty && !this.#stopped; ) {
-        const batch = this.#batch();
-        try {
-          await this.#host.backend.transact(batch.ops);
-          this.#stored(batch);
-        } catch (thrown) {
-          const error = toError(thrown);
-          if (error.code !== "conflict" || ++tries > 8) throw error;
-          await this.#host.rebase();
-        }
-      }
+      for (const batch of batches) void this.#host.backend.transact(batch);
     } catch (thrown) {
-      throw this.#failed(toError(thrown));
+      return this.#failed(thrown);
+    }
+    this.#wrote();
+  }
+
+  #wrote(): void {
+    this.#fence ??= firstFence();
+    this.#isNew = false;
+    this.lastError = null;
+    this.#flushes++;
+    this.#done("stored");
+    if (this.#flushes % MERGE_AFTER === 0 && !this.#stopped) mergeSmall(this.#host.backend, this.#host.id, this.#fence).catch(() => {});
+  }
+
+  #failed(thrown: unknown): void {
+    this.#recordDirty = true;
+    const error = toError(thrown);
+    this.lastError = error;
+    this.#done(error.code === "conflict" ? "conflict" : error.code === "disposed" ? "refused" : "failed");
+  }
+
+  #done(outcome: WriteOutcome): void {
+    if (!this.#stopped) this.#carry(this.#machine.done(now(), outcome));
+  }
+
+  /** Another writer may have been first, or an answer was lost: what the store holds comes in, ours is put after it. */
+  async #reload(): Promise<void> {
+    const { id, raw, backend } = this.#host;
+    try {
+      const fence = await takeOver(backend, id);
+      const stored = await readLog(backend, id);
+      if (this.#stopped) return;
+      if (stored === null) throw new SessionLogError("missing", "the session is gone from the store", { id });
+      this.#fence = fence;
+      this.#isNew = false;
+      const from = this.durable;
+      const unseen = this.#admitted === null ? 0 : 1;
+      const visible = this.#length - unseen;
+      const idOf = (seq: number): string => call(() => raw.event_id(seq)) ?? "";
+      const candidate = unseen === 0 ? null : idOf(visible);
+      const ours = new Set<string>();
+      for (let seq = from; seq < visible; seq++) ours.add(idOf(seq));
+      const joined = joinBytes(stored.lines);
+      const to = call(() => raw.rebase(from, joined));
+      const isStored = candidate !== null && call(() => raw.seq_of(candidate)) < to;
+      if (candidate !== null) ours.add(candidate);
+      // An admitted event is the last of the log, stored or not.
+      const length = this.#length - (isStored ? 0 : unseen);
+      this.#host.rebased(from, to, ours, this.#length - unseen);
+      this.#carry(this.#machine.reloaded(now(), to, length, isStored));
+    } catch (thrown) {
+      this.lastError = toError(thrown);
+      if (!this.#stopped) this.#carry(this.#machine.reloadFailed(now()));
     }
   }
 
-  /** The same for a backend that finishes before it returns. */
-  flushSync(): void {
-    if (!this.#dirty || this.#stopped) return;
-    const batch = this.#batch();
+  #start(work: Promise<void>): void {
+    const busy: Promise<void> = work.finally(() => {
+      if (this.#busy === busy) this.#busy = null;
+    });
+    this.#busy = busy;
+  }
+
+  // ------------------------------------------------------------------ record, and the end
+
+  #creating: Promise<void> | null = null;
+
+  /** A session without events is a session all the same. */
+  #create(): Promise<void> {
+    this.#creating ??= this.#writeNew().finally(() => (this.#creating = null));
+    return this.#creating;
+  }
+
+  async #writeNew(): Promise<void> {
+    const extra = this.#extra();
+    this.#recordDirty = false;
     try {
-      void this.#host.backend.transact(batch.ops);
+      await this.#host.backend.transact(extra);
+      this.#fence = firstFence();
+      this.#isNew = false;
     } catch (thrown) {
+      this.#recordDirty = true;
       this.lastError = toError(thrown);
       throw this.lastError;
     }
-    this.#stored(batch);
   }
 
-  #batch() {
-    const { id, raw } = this.#host;
-    const from = this.durable;
-    const to = this.length;
-    const head: Head = { ...this.head, seq: to, digest: call(() => raw.head()) };
-    const headBytes = encode(JSON.stringify(head));
-    const puts: Array<[string, Uint8Array]> = [];
-    if (to > from || this.#headBytes === null) {
-      const lines = call(() => raw.lines(from, to));
-      // Lines that could not be read when the session was imported ride along, so that they are never lost.
-      const damaged = this.#headBytes === null ? call(() => raw.damaged_bytes()) : new Uint8Array();
-      if (lines.length + damaged.length > 0) puts.push([segmentKey(id, from), joinBytes([lines, damaged])]);
-    }
-    puts.push([headKey(id), headBytes], [recordKey(id), this.#host.recordBytes()]);
+  /** Writes the record when it changed and no event took it along. */
+  async #writeRecord(): Promise<void> {
+    while (this.#record !== null) await this.#record;
+    if (!this.#recordDirty || this.#isNew || this.#stopped) return;
     this.#recordDirty = false;
-    return { ops: { checks: [{ key: headKey(id), equals: this.#headBytes }], puts }, to, head, headBytes };
+    const { id, backend } = this.#host;
+    this.#record = Promise.resolve(backend.transact({ puts: [[keys.record(id), this.#host.recordBytes()]] })).finally(() => (this.#record = null));
+    try {
+      await this.#record;
+    } catch (thrown) {
+      this.#recordDirty = true;
+      this.lastError = toError(thrown);
+      throw this.lastError;
+    }
   }
 
-  #stored(batch: { to: number; head: Head; headBytes: Uint8Array }): void {
-    this.durable = Math.max(this.durable, batch.to);
-    this.head = batch.head;
-    this.#headBytes = batch.headBytes;
-    this.lastError = null;
-    this.#retryMs = RETRY_MIN_MS;
-    this.#host.settled(null);
+  /** Another tab writes this session. */
+  follow(): void {
+    this.#carry(this.#machine.follow());
   }
 
-  #failed(error: SessionLogError): SessionLogError {
-    this.lastError = error;
-    this.#recordDirty = true;
-    this.#host.settled(error);
-    if (!this.#stopped) this.#arm(this.#retryMs);
-    this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MAX_MS);
-    return error;
+  /** This tab writes from now on: the store's view counts. */
+  lead(fence: Uint8Array, stored: number): void {
+    this.#fence = fence;
+    this.#carry(this.#machine.reloaded(now(), stored, this.#length, false));
   }
 
-  /** Takes over the store's view after a rebase. */
-  reset(head: Head, headBytes: Uint8Array, durable: number): void {
-    this.head = { ...head, epoch: Math.max(head.epoch, this.head.epoch) };
-    this.#headBytes = headBytes;
-    this.durable = durable;
-  }
-
-  /** Waits for a write that is under way, whatever becomes of it. */
   async settle(): Promise<void> {
-    while (this.#inflight !== null) await this.#inflight.catch(() => {});
+    while (this.#busy !== null) await this.#busy.catch(() => {});
   }
 
   stop(): void {
+    if (this.#stopped) return;
     this.#stopped = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
+    this.#carry(this.#machine.close());
+  }
+
+  free(): void {
+    this.#machine.free();
   }
 }
 
@@ -222,85 +369,4 @@ export function joinBytes(parts: Uint8Array[]): Uint8Array {
     at += part.length;
   }
   return out;
-}
-
-/** What the store holds of a session's log. */
-export interface Stored {
-  head: Head;
-  headBytes: Uint8Array;
-  lines: Uint8Array[];
-}
-
-export async function readHead(backend: KeyValueBackend, id: string): Promise<{ head: Head; bytes: Uint8Array } | null> {
-  const bytes = await backend.get(headKey(id));
-  if (bytes === null) return null;
-  let head: Head;
-  try {
-    head = JSON.parse(decode(bytes)) as Head;
-    if (typeof head.format !== "number" || typeof head.header !== "object") throw new Error("not a head record");
-  } catch (cause) {
-    throw new SessionLogError("corrupt", "the head record of the session cannot be read; it is kept as it is", { id }, cause);
-  }
-  if (head.format > 1) throw new SessionLogError("newer_format", "the session was written by a newer version", { id, format: head.format });
-  return { head, bytes };
-}
-
-/** Reads a session's lines, those of its base first. */
-export async function readLog(backend: KeyValueBackend, id: string, upto = Infinity): Promise<Stored | null> {
-  const found = await readHead(backend, id);
-  if (found === null) return null;
-  const { head, bytes } = found;
-  const lines: Uint8Array[] = [];
-  if (head.base !== undefined) {
-    const base = await readLog(backend, head.base.id, Math.min(head.base.count, upto));
-    if (base === null) throw new SessionLogError("corrupt", "the session's base is missing from the store", { id, base: head.base.id });
-    lines.push(...cutLines(base.lines, Math.min(head.base.count, upto)));
-  }
-  const [start, end] = segmentRange(id);
-  for (const [key, value] of await backend.list(start, end)) {
-    if (Number(key.slice(start.length)) < upto) lines.push(value);
-  }
-  return { head, headBytes: bytes, lines };
-}
-
-const NEWLINE = 10;
-
-/** Drops lines whose seq is not below `count`; a segment may reach beyond a fork's boundary. */
-function cutLines(segments: Uint8Array[], count: number): Uint8Array[] {
-  const last = segments[segments.length - 1];
-  if (last === undefined) return segments;
-  let from = 0;
-  for (;;) {
-    const end = last.indexOf(NEWLINE, from);
-    const line = decode(last.subarray(from, end < 0 ? last.length : end));
-    const seq = /^\{"seq":(\d+),/.exec(line);
-    if (seq !== null && Number(seq[1]) >= count) return [...segments.slice(0, -1), last.subarray(0, from)];
-    if (end < 0) return segments;
-    from = end + 1;
-  }
-}
-
-/** Removes a session; what its forks still read stays until the last of them goes. */
-export async function eraseSession(backend: KeyValueBackend, id: string, found: { head: Head } | null): Promise<void> {
-  if (found !== null && (await hasForks(backend, id))) {
-    const gone = encode(JSON.stringify({ ...found.head, gone: true }));
-    await backend.transact({ puts: [[headKey(id), gone]], deletes: [recordKey(id)] });
-    return;
-  }
-  const [start, end] = sessionRange(id);
-  const keys = (await backend.list(start, end, { keysOnly: true })).map(([key]) => key);
-  await backend.transact({ deletes: [...keys, recordKey(id)] });
-  const base = found?.head.base?.id;
-  const parent = base === undefined ? null : await readHead(backend, base);
-  if (base !== undefined && parent?.head.gone === true) await eraseSession(backend, base, parent);
-}
-
-async function hasForks(backend: KeyValueBackend, id: string): Promise<boolean> {
-  for (const [key] of await backend.list("s/", "s0", { keysOnly: true })) {
-    const other = /^s\/([^/]+)\/h$/.exec(key)?.[1];
-    if (other === undefined || other === id) continue;
-    const found = await readHead(backend, other).catch(() => null);
-    if (found?.head.base?.id === id) return true;
-  }
-  return false;
 }

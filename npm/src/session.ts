@@ -8,7 +8,9 @@ import { DerivedMessages, parseMessages } from "./derive.js";
 import { SessionLogError, toError } from "./errors.js";
 import { exposeSession } from "./internal.js";
 import { Listeners, type DeliveryQueue } from "./listeners.js";
-import { joinBytes, readLog, Writer, type Head, type WriterHost } from "./persist.js";
+import { joinBytes, Writer, type Candidate, type WriterHost } from "./persist.js";
+import { takeOver } from "./segments.js";
+import { readLog, type Header } from "./stored.js";
 import { call } from "./runtime.js";
 import { toText } from "./values.js";
 
@@ -30,15 +32,6 @@ export interface SessionHome {
   recordBytes(session: Session): Uint8Array;
   patchRecord(session: Session, change: { [field: string]: JsonValue }): void;
   detach(session: Session): void;
-  stored(session: Session): void;
-}
-
-interface DurableJob {
-  type: string;
-  text: string;
-  repair: boolean;
-  resolve(event: SessionEvent): void;
-  reject(error: SessionLogError): void;
 }
 
 type Options = { repair?: boolean };
@@ -73,9 +66,6 @@ export class Session {
   #visible: number;
   #state: "prepared" | "live" | "disposed" = "prepared";
   #readOnly: boolean;
-  #jobs: DurableJob[] = [];
-  #staged: DurableJob[] = [];
-  #pumping: Promise<void> | null = null;
   #disposal: Promise<void> | null = null;
   #teardown = new Set<() => Promise<void> | void>();
   #companions = new Set<() => Promise<void>>();
@@ -83,7 +73,7 @@ export class Session {
   #messages: DerivedMessages;
 
   /** @internal Sessions are made by their store. */
-  constructor(raw: RawSession, home: SessionHome, head: Head, headBytes: Uint8Array | null, durable: number, readOnly: boolean) {
+  constructor(raw: RawSession, home: SessionHome, header: Header, fence: Uint8Array | null, durable: number, readOnly: boolean) {
     this.#raw = raw;
     this.#home = home;
     this.#header = JSON.parse(call(() => raw.header())) as SessionHeader;
@@ -95,11 +85,12 @@ export class Session {
       id: this.id,
       raw,
       backend: home.backend,
+      storeFirst: home.storeFirst,
       recordBytes: () => home.recordBytes(this),
-      rebase: () => this.#rebase(),
-      settled: () => home.stored(this),
+      rebased: (from, to, ours, visible) => this.#rebased(from, to, ours, visible),
+      warn: home.warn,
     };
-    this.#writer = new Writer(host, head, headBytes, durable);
+    this.#writer = new Writer(host, header, fence, durable);
     exposeSession(this, {
       raw,
       store: home.store,
@@ -148,42 +139,67 @@ export class Session {
   append(type: string, data: unknown, options?: Options): SessionEvent {
     this.#checkWritable();
     const text = this.#accept(type, data, options);
-    this.#demote();
+    if (this.#home.storeFirst && this.#state === "live") {
+      const candidate = this.#candidate(type, text);
+      this.#writer.storeFirstSync(candidate);
+      return candidate.event;
+    }
+    this.#writer.makeRoom();
     const event = this.#put(type, text);
-    if (this.#home.storeFirst && this.#state === "live") this.#storeFirst();
+    if (this.#state === "live") this.#writer.appended((call((module) => module.raw_event_class(type)) & 2) !== 0);
     this.#show([event]);
-    this.#schedule(type);
     return event;
   }
 
-  /** Checks a payload and returns its text. */
+  /** Resolves once stored; on failure nobody has seen the event and its seq is free again. */
+  async appendDurable(type: string, data: unknown, options?: Options): Promise<SessionEvent> {
+    this.#checkWritable();
+    const text = this.#accept(type, data, options);
+    if (this.#state !== "live") throw new SessionLogError("invalid_argument", "enter the session before events are stored", { id: this.id });
+    const candidate = this.#candidate(type, text);
+    await this.#writer.storeFirst(candidate);
+    return candidate.event;
+  }
+
+  /** Checks an event and returns its payload in stored form. */
   #accept(type: string, data: unknown, options?: Options): string {
     if (typeof type !== "string") throw new SessionLogError("invalid_event", "the type of an event must be text");
-    return toText(data, options?.repair === true);
+    const text = toText(data, options?.repair === true);
+    call((module) => module.raw_check_event(type, text));
+    return this.#home.prepare(type, text);
   }
 
   /** Puts an event into the log in memory; nobody has seen it yet. */
   #put(type: string, text: string): SessionEvent {
-    const stored = this.#home.prepare(type, text);
     const at = this.#home.now();
     const seq = call(() => this.#raw.len());
-    const id = call(() => this.#raw.append(type, stored, at));
-    return lazyEvent(id, this.id, seq, at, type, stored);
+    const id = call(() => this.#raw.append(type, text, at));
+    return lazyEvent(id, this.id, seq, at, type, text);
   }
 
-  /** Stores before anyone sees the event; on failure its seq is free again. */
-  #storeFirst(): void {
-    try {
-      this.#writer.flushSync();
-    } catch (thrown) {
-      call(() => this.#raw.truncate(this.#visible));
-      throw thrown;
-    }
+  #candidate(type: string, text: string): Candidate & { event: SessionEvent } {
+    const candidate = {
+      event: undefined as unknown as SessionEvent,
+      admit: () => {
+        candidate.event = this.#put(type, text);
+      },
+      reveal: () => {
+        // After a reload the event may stand behind those of another writer.
+        if (candidate.event.seq !== this.#visible) candidate.event = { ...this.#read(this.#visible, this.#visible + 1)[0] } as SessionEvent;
+        this.#show([candidate.event]);
+      },
+      withdraw: () => call(() => this.#raw.truncate(this.#visible)),
+    };
+    return candidate;
   }
 
   /** Makes events visible and delivers them. */
   #show(events: SessionEvent[]): void {
     this.#visible += events.length;
+    this.#deliver(events);
+  }
+
+  #deliver(events: SessionEvent[]): void {
     const onError = (thrown: unknown) => this.#home.warn("listener", `a listener failed: ${toError(thrown).message}`);
     for (const event of events) {
       this.#home.note(event, this);
@@ -195,101 +211,6 @@ export class Session {
     }
   }
 
-  #schedule(type: string): void {
-    if (this.#state !== "live" || this.#home.storeFirst) return;
-    this.#writer.schedule((call((module) => module.raw_event_class(type)) & 2) !== 0);
-  }
-
-  appendDurable(type: string, data: unknown, options?: Options): Promise<SessionEvent> {
-    return new Promise((resolve, reject) => {
-      this.#checkWritable();
-      if (this.#home.storeFirst) return resolve(this.append(type, data, options));
-      const repair = options?.repair === true;
-      const text = this.#accept(type, data, options);
-      // Refused now rather than after a write that cannot succeed.
-      this.#checkType(type);
-      this.#jobs.push({ type, text, repair, resolve, reject });
-      this.#pumping ??= this.#pump().finally(() => (this.#pumping = null));
-    });
-  }
-
-  #checkType(type: string): void {
-    if (call((module) => module.raw_event_class(type)) === 0) {
-      throw new SessionLogError("undeclared_type", `event type is not declared: ${type.slice(0, 80)}`, { type: type.slice(0, 80) });
-    }
-  }
-
-  /** Stores queued durable events, all that wait in one write. */
-  async #pump(): Promise<void> {
-    while (this.#jobs.length > 0) {
-      try {
-        await this.#writer.flush();
-      } catch (thrown) {
-        const error = toError(thrown);
-        for (const job of this.#jobs.splice(0)) job.reject(error);
-        return;
-      }
-      // A synchronous append may have taken the waiting ones along meanwhile.
-      if (this.#jobs.length > 0) await this.#storeStaged();
-    }
-  }
-
-  async #storeStaged(): Promise<void> {
-    const jobs = this.#jobs.splice(0);
-    const events: SessionEvent[] = [];
-    for (const job of jobs) {
-      try {
-        events.push(this.#put(job.type, job.text));
-        this.#staged.push(job);
-      } catch (thrown) {
-        job.reject(toError(thrown));
-      }
-    }
-    const demoted = () => this.#staged.length === 0;
-    this.#stagedEvents = events;
-    try {
-      await this.#writer.flush();
-      const done = this.#staged;
-      this.#staged = [];
-      const shown = this.#renumbered(this.#stagedEvents);
-      this.#stagedEvents = [];
-      this.#show(shown);
-      done.forEach((job, at) => job.resolve(shown[at] as SessionEvent));
-    } catch (thrown) {
-      if (demoted()) return;
-      const failed = this.#staged;
-      this.#staged = [];
-      this.#stagedEvents = [];
-      call(() => this.#raw.truncate(this.#visible));
-      for (const job of failed) job.reject(toError(thrown));
-    }
-  }
-  #stagedEvents: SessionEvent[] = [];
-
-  /** Staged events after a rebase: they stand behind what the other writer stored. */
-  #renumbered(events: SessionEvent[]): SessionEvent[] {
-    if (events[0] === undefined || events[0].seq === this.#visible) return events;
-    return JSON.parse(call(() => this.#raw.events(this.#visible, this.#visible + events.length))) as SessionEvent[];
-  }
-
-  /**
-   * A synchronous append cannot wait for durable ones that were asked for before it: they become ordinary events in
-   * their order, and their promises follow what becomes of the write.
-   */
-  #demote(): void {
-    if (this.#staged.length === 0 && this.#jobs.length === 0) return;
-    const jobs = this.#staged.concat(this.#jobs);
-    const events = this.#stagedEvents;
-    this.#staged = [];
-    this.#stagedEvents = [];
-    for (const job of this.#jobs.splice(0)) events.push(this.#put(job.type, job.text));
-    this.#show(events);
-    this.#writer.flush().then(
-      () => jobs.forEach((job, at) => job.resolve(events[at] as SessionEvent)),
-      (thrown: unknown) => jobs.forEach((job) => job.reject(toError(thrown))),
-    );
-  }
-
   event(seq: number): SessionEvent | undefined {
     return this.slice(seq, seq + 1)[0];
   }
@@ -299,6 +220,10 @@ export class Session {
     const to = Math.min(toSeq ?? this.#visible, this.#visible);
     const from = Math.max(0, Math.floor(fromSeq));
     if (!(from < to)) return [];
+    return this.#read(from, to);
+  }
+
+  #read(from: number, to: number): SessionEvent[] {
     return JSON.parse(call(() => this.#raw.events(from, to))) as SessionEvent[];
   }
 
@@ -433,41 +358,34 @@ export class Session {
     return { raw: call(() => this.#raw.fork(taken, id, options, allowOpenTurn === true)), count: taken };
   }
 
-  /** Another writer was first: its events come in, ours are put after them. */
-  async #rebase(): Promise<void> {
-    const stored = await readLog(this.#home.backend, this.id);
-    if (stored === null) throw new SessionLogError("missing", "the session is gone from the store", { id: this.id });
-    const from = this.#writer.durable;
-    const before = this.#visible;
-    const joined = joinBytes(stored.lines);
-    call(() => this.#raw.rebase(from, joined));
-    this.#writer.reset(stored.head, stored.headBytes, stored.head.seq);
-    const taken = stored.head.seq - from;
-    if (taken <= 0) return;
-    this.#home.warn("conflict", `another writer appended ${taken} events first; ours stand after them`);
-    const theirs = JSON.parse(call(() => this.#raw.events(from, stored.head.seq))) as SessionEvent[];
-    // Staged events are at the end and stay unseen.
-    this.#visible = before;
-    this.#show(theirs);
+  /** Another writer was first: its events came in, ours are put after them. */
+  #rebased(from: number, to: number, ours: ReadonlySet<string>, visible: number): void {
+    const theirs = this.#read(from, to).filter((event) => !ours.has(event.id));
+    if (theirs.length > 0) this.#home.warn("conflict", `another writer appended ${theirs.length} events first; ours stand after them`);
+    this.#visible = visible;
+    this.#deliver(theirs);
   }
 
   /** @internal Takes in what the writer in another tab has stored since. */
   async follow(): Promise<void> {
     if (this.#state !== "live" || !this.#readOnly) return;
     const stored = await readLog(this.#home.backend, this.id);
-    if (stored === null || stored.head.seq <= this.#visible) return;
-    const from = this.#visible;
+    if (stored === null || this.disposed) return;
     const joined = joinBytes(stored.lines);
     call(() => this.#raw.load(joined));
-    this.#writer.reset(stored.head, stored.headBytes, stored.head.seq);
-    this.#show(JSON.parse(call(() => this.#raw.events(from, stored.head.seq))) as SessionEvent[]);
+    const from = this.#visible;
+    const to = call(() => this.#raw.len());
+    this.#writer.durable = to;
+    this.#visible = to;
+    if (to > from) this.#deliver(this.#read(from, to));
   }
 
   /** @internal The writer has gone: this tab writes from now on. */
   async takeOver(): Promise<void> {
+    const fence = await takeOver(this.#home.backend, this.id);
     await this.follow();
     this.#readOnly = false;
-    this.#writer.head = { ...this.#writer.head, epoch: this.#writer.head.epoch + 1 };
+    this.#writer.lead(fence, this.#visible);
   }
 
   dispose(): Promise<void> {
@@ -487,7 +405,6 @@ export class Session {
     let failure: SessionLogError | null = null;
     if (this.#state === "live" && !this.#readOnly) {
       try {
-        await this.#pumping;
         await this.#writer.flush();
       } catch (thrown) {
         failure = toError(thrown);
@@ -499,6 +416,7 @@ export class Session {
     this.#listeners.clear();
     this.#changes.clear();
     await this.#writer.settle();
+    this.#writer.free();
     this.#raw.free();
     if (failure !== null) throw failure;
   }

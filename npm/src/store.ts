@@ -10,7 +10,9 @@ import { SessionLogError, toError } from "./errors.js";
 import { exposeStore } from "./internal.js";
 import { DeliveryQueue, Listeners } from "./listeners.js";
 import { arrange, sweepPlan, type SessionsOptions, type SweepPolicy } from "./catalogue.js";
-import { encode, eraseSession, joinBytes, readHead, readLog, recordKey, type Head, type Stored } from "./persist.js";
+import { joinBytes } from "./persist.js";
+import { checkFormat, keys, takeOver } from "./segments.js";
+import { encode, eraseSession, readHeader, readLog, type Header, type StoredLog } from "./stored.js";
 import { changed, changeOf, decodeEntry, encodeEntry, freshEntry, isoTime, reading, setupOf, summaryOf, type Entry } from "./records.js";
 import { exportAs, readExport, type ImportReport } from "./transfer.js";
 import { call } from "./runtime.js";
@@ -30,6 +32,10 @@ function quote(given: string): string {
 
 function notFound(given: string): SessionLogError {
   return new SessionLogError("not_found", `there is no session ${quote(given)}`, { given: quote(given) });
+}
+
+function missing(id: string): SessionLogError {
+  return new SessionLogError("missing", `the store has no session ${quote(id)}`, { id: quote(id) });
 }
 
 function invalid(message: string): SessionLogError {
@@ -72,7 +78,6 @@ export class SessionStore {
       recordBytes: (session) => this.#recordBytes(session),
       patchRecord: (session, change) => this.#patch(session.id, change),
       detach: (session) => this.#detach(session),
-      stored: () => {},
     };
     exposeStore(this, {
       backend: storage.backend,
@@ -91,6 +96,7 @@ export class SessionStore {
     const storage = await openOrMemory(options.storage);
     const store = new SessionStore(env, storage, options);
     if (storage.reason !== undefined) store.#warn(storage.reason.code, storage.reason.message);
+    await checkFormat(storage.backend);
     await store.#loadRecords();
     store.#watchPage();
     return store;
@@ -109,7 +115,7 @@ export class SessionStore {
     const page = (globalThis as { document?: Document }).document;
     if (page === undefined || typeof page.addEventListener !== "function") return;
     const flush = () => {
-      for (const session of this.#live.values()) if (!session.readOnly) session.writer.flush().catch(() => {});
+      for (const session of this.#live.values()) if (!session.readOnly) session.writer.flushSoon();
     };
     const hidden = () => page.visibilityState === "hidden" && flush();
     page.addEventListener("visibilitychange", hidden);
@@ -178,10 +184,9 @@ export class SessionStore {
     }
   }
 
-  #make(raw: RawSession, base: Head["base"], record?: Partial<SessionRecord>): Session {
-    const header = JSON.parse(call(() => raw.header())) as Head["header"];
-    const head: Head = { format: 1, header, epoch: 1, seq: 0, digest: "", ...(base === undefined ? {} : { base }) };
-    const session = new Session(raw, this.#home, head, null, base?.count ?? 0, false);
+  #make(raw: RawSession, base: Header["base"], record?: Partial<SessionRecord>): Session {
+    const header = JSON.parse(call(() => raw.header())) as Header["header"];
+    const session = new Session(raw, this.#home, { header, ...(base === undefined ? {} : { base }) }, null, base?.count ?? 0, false);
     this.#prepared.set(session, record ?? {});
     return session;
   }
@@ -208,7 +213,7 @@ export class SessionStore {
   announce(session: Session): void {
     this.#check();
     this.#created.collect([session]);
-    session.writer.schedule(true);
+    session.writer.flush().catch(() => {});
   }
 
   get(id: string): Session | undefined {
@@ -234,11 +239,13 @@ export class SessionStore {
   }
 
   async #load(id: string, options: { recover?: string; unknownEvents?: string }): Promise<Session> {
+    await this.#checkStored(id);
+    // The session is taken over before it is read: nothing an earlier writer has under way can arrive after that.
+    const fence = await takeOver(this.#storage.backend, id);
     const { raw, stored } = await this.#loadRaw(id);
     this.#check();
     if (options.unknownEvents === "refuse") this.#refuseUnknown(raw);
-    const head: Head = { ...stored.head, epoch: stored.head.epoch + 1 };
-    const session = new Session(raw, this.#home, head, stored.headBytes, stored.head.seq, false);
+    const session = new Session(raw, this.#home, stored.header, fence, call(() => raw.len()), false);
     this.#reportDamage(raw, id);
     this.#entries.set(id, await this.#entry(id).catch(() => freshEntry(session as never, {})));
     this.#live.set(id, session);
@@ -249,14 +256,18 @@ export class SessionStore {
     return session;
   }
 
+  async #checkStored(id: string): Promise<void> {
+    const header = await readHeader(this.#storage.backend, id);
+    if (header === null || header.gone === true) throw missing(id);
+  }
+
   /** A session's log from the store, in memory of its own. */
-  async #loadRaw(id: string): Promise<{ raw: RawSession; stored: Stored }> {
+  async #loadRaw(id: string): Promise<{ raw: RawSession; stored: StoredLog }> {
     const stored = await readLog(this.#storage.backend, id);
-    if (stored === null || stored.head.gone === true) throw new SessionLogError("missing", `the store has no session ${quote(id)}`, { id });
-    const raw = call(() => this.#env.open(JSON.stringify(stored.head.header)));
+    if (stored === null || stored.header.gone === true) throw missing(id);
+    const raw = call(() => this.#env.open(JSON.stringify(stored.header.header)));
     const bytes = joinBytes(stored.lines);
     call(() => raw.load(bytes));
-    call(() => raw.pad(stored.head.seq));
     return { raw, stored };
   }
 
@@ -385,7 +396,7 @@ export class SessionStore {
     this.#checkId(id);
     const known = this.#live.has(id) ? this.#entries.get(id) : undefined;
     if (known !== undefined) return known;
-    const bytes = await this.#storage.backend.get(recordKey(id));
+    const bytes = await this.#storage.backend.get(keys.record(id));
     if (bytes === null) throw notFound(id);
     return decodeEntry(bytes);
   }
@@ -398,7 +409,7 @@ export class SessionStore {
       live.writer.markRecord();
       await live.writer.flush();
     } else {
-      await this.#storage.backend.transact({ puts: [[recordKey(id), encodeEntry(next)]] });
+      await this.#storage.backend.transact({ puts: [[keys.record(id), encodeEntry(next)]] });
     }
     return next;
   }
@@ -458,10 +469,10 @@ export class SessionStore {
     const { backend } = this.#storage;
     const live = this.#live.get(id);
     if (live !== undefined) await live.dispose().catch(() => {});
-    const found = await readHead(backend, id);
-    if (found === null && !this.#entries.has(id)) throw new SessionLogError("missing", `the store has no session ${quote(id)}`, { id });
+    const header = await readHeader(backend, id);
+    if (header === null && !this.#entries.has(id)) throw missing(id);
     this.#entries.delete(id);
-    await eraseSession(backend, id, found);
+    await eraseSession(backend, id, header);
   }
 
   async sweep(policy: SweepPolicy = {}): Promise<{ deleted: string[] }> {

@@ -2,9 +2,10 @@
 import type { ExportFormat } from "../types/index.js";
 import type { RawSession } from "./glue.js";
 import { SessionLogError } from "./errors.js";
-import { decode, encode, joinBytes } from "./persist.js";
+import { joinBytes } from "./persist.js";
 import { encodeEntry, type Entry } from "./records.js";
 import { call } from "./runtime.js";
+import { decode, encode } from "./stored.js";
 
 export interface ImportReport { lost: string[]; damaged: Array<{ line: number; bytes: number }> }
 

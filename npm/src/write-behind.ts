@@ -50,6 +50,8 @@ export class WriteBehind {
   flush(now: number, token?: number): WriteStep[] { return steps(call(() => this.#raw.flush(now, token))); }
   /** One event is to be stored before it is seen: `admit` asks for it when its turn comes. */
   storeFirst(now: number, token: number): WriteStep[] { return steps(call(() => this.#raw.store_first(now, token))); }
+  /** An event that cannot wait is about to be appended: those queued to be stored first go before it as ordinary ones. */
+  makeRoom(now: number): WriteStep[] { return steps(call(() => this.#raw.make_room(now))); }
   tick(now: number): WriteStep[] { return steps(call(() => this.#raw.tick(now))); }
   done(now: number, outcome: WriteOutcome): WriteStep[] { return steps(call(() => this.#raw.done(now, outcome))); }
   /** After `reload`: what the store holds, and how long the log is with our unsaved events behind that. */

@@ -72,6 +72,12 @@ pub enum Input {
         /// Who waits.
         token: Token,
     },
+    /// An event is about to be appended that cannot wait: those that were to be stored before they are seen become
+    /// ordinary events in front of it, in the order in which they were asked for.
+    MakeRoom {
+        /// The time.
+        now: Millis,
+    },
     /// Time has passed.
     Tick {
         /// The time.
@@ -229,6 +235,7 @@ impl WriteBehind {
                 self.due = Some(now);
                 self.advance(now, &mut out);
             }
+            Input::MakeRoom { now } => self.make_room(now, &mut out),
             Input::Tick { now } => self.advance(now, &mut out),
             Input::Done { now, outcome } => self.done(now, outcome, &mut out),
             Input::Reloaded { now, stored, length, candidate_stored } => {
@@ -280,6 +287,20 @@ impl WriteBehind {
             self.due = Some(self.due.map_or(wish, |due| due.min(wish)));
         }
         self.advance(now, out);
+    }
+
+    fn make_room(&mut self, now: Millis, out: &mut Vec<Output>) {
+        if let Some(candidate) = self.candidate.take() {
+            self.length = candidate.length;
+            out.push(Output::Reveal(candidate.token));
+            self.waiters.push(Waiter { token: candidate.token, upto: candidate.length });
+        }
+        for token in std::mem::take(&mut self.queue) {
+            self.length += 1;
+            out.extend([Output::Admit(token), Output::Reveal(token)]);
+            self.waiters.push(Waiter { token, upto: self.length });
+            self.due = Some(now);
+        }
     }
 
     fn flush(&mut self, now: Millis, token: Option<Token>, out: &mut Vec<Output>) {
@@ -472,6 +493,23 @@ mod tests {
         assert_eq!(machine.step(done(105, Outcome::Stored)), [Output::Durable(7), Output::Write { from: 7, to: 8 }]);
         assert_eq!(machine.step(done(106, Outcome::Stored)), [Output::Durable(8)]);
         assert_eq!(machine.unsaved(), 0);
+    }
+
+    #[test]
+    fn an_event_that_cannot_wait_stands_behind_those_that_were_asked_for_before_it() {
+        let mut machine = loaded(0);
+        let first = machine.step(Input::StoreFirst { now: 0, token: 1 });
+        assert_eq!(first, [Output::Admit(1), Output::Write { from: 0, to: 1 }]);
+        assert_eq!(machine.step(Input::StoreFirst { now: 0, token: 2 }), []);
+        let room = machine.step(Input::MakeRoom { now: 0 });
+        assert_eq!(room, [Output::Reveal(1), Output::Admit(2), Output::Reveal(2)]);
+        assert_eq!(machine.step(urgent(0, 3)), []);
+        assert_eq!(
+            machine.step(done(1, Outcome::Stored)),
+            [Output::Durable(1), Output::Settled(1, true), Output::Write { from: 1, to: 3 }]
+        );
+        assert_eq!(machine.step(done(2, Outcome::Failed))[..1], [Output::Settled(2, false)]);
+        assert_eq!(machine.unsaved(), 2);
     }
 
     /// C13

@@ -200,6 +200,11 @@ impl RawWriteBehind {
         self.step(Input::StoreFirst { now: now as i64, token: token as u64 })
     }
 
+    /// An event that cannot wait is about to be appended.
+    pub fn make_room(&self, now: f64) -> Vec<f64> {
+        self.step(Input::MakeRoom { now: now as i64 })
+    }
+
     /// Time has passed.
     pub fn tick(&self, now: f64) -> Vec<f64> {
         self.step(Input::Tick { now: now as i64 })

@@ -184,7 +184,6 @@ impl RawSession {
 
     /// Appends an event whose payload is JSON text in stored form, and returns its id.
     pub fn append(&self, kind: &str, data: &str, at: f64) -> std::result::Result<String, JsValue> {
-        check_payload(kind, data).map_err(throw)?;
         let salt = self.env.take()?;
         let id = self.env.with_ids(IdSource::next_id)?;
         let at = at as i64;
@@ -221,12 +220,26 @@ impl RawSession {
         Ok(())
     }
 
-    /// Takes in what another writer stored from `from` on, and puts the events that stood there after it.
-    pub fn rebase(&self, from: f64, lines: &[u8]) -> std::result::Result<(), JsValue> {
+    /// Takes in what another writer stored from `from` on, and puts the events that stood there after it. Returns how many
+    /// events the store holds.
+    pub fn rebase(&self, from: f64, lines: &[u8]) -> std::result::Result<f64, JsValue> {
         let salt: Salt = self.env.take()?;
-        self.session.borrow_mut().rebase(from as u64, lines, || salt);
+        let stored = self.session.borrow_mut().rebase(from as u64, lines, || salt);
         self.recount();
-        Ok(())
+        Ok(stored as f64)
+    }
+
+    /// Returns the id of an event.
+    pub fn event_id(&self, seq: f64) -> Option<String> {
+        self.session.borrow().log().event(seq as u64).map(|e| e.id.to_string())
+    }
+
+    /// Returns the seq of an event by its id, searched from the end; infinity when there is none.
+    pub fn seq_of(&self, id: &str) -> f64 {
+        let session = self.session.borrow();
+        let log = session.log();
+        let found = (0..log.len()).rev().find(|seq| log.event(*seq).is_some_and(|e| e.id.to_string() == id));
+        found.map_or(f64::INFINITY, |seq| seq as f64)
     }
 
     /// Returns the damaged lines as JSON text: `[{line, bytes}]`.
@@ -389,6 +402,12 @@ fn check_payload(kind: &str, data: &str) -> Result<()> {
         return Err(Error::new(Kind::InvalidEvent, "the data of an event must be an object"));
     }
     Ok(())
+}
+
+/// Checks the type and payload (JSON text) of an event.
+#[wasm_bindgen]
+pub fn raw_check_event(kind: &str, data: &str) -> std::result::Result<(), JsValue> {
+    check_payload(kind, data).map_err(throw)
 }
 
 /// Declares an event type.

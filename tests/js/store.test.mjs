@@ -177,7 +177,7 @@ test("forks share what stands before and go their own ways", async () => {
   assert.deepEqual(texts((await again.resume("c")).events), ["a", "b", "child"]);
   await assert.rejects(again.resume("p"), { code: "missing" });
   await again.delete("c");
-  assert.equal(backend.keys().length, 0);
+  assert.deepEqual(backend.keys().filter((key) => key !== "m/format" && !key.endsWith("/f")), []);
 });
 
 test("prepare, enter and announce; a veto rolls back", async () => {

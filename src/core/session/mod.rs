@@ -173,14 +173,18 @@ impl Session {
     }
 
     /// Takes in what another writer stored from `from` on, and puts the events that stood there after it.
-    pub fn rebase(&mut self, from: u64, stored: &[u8], salt: impl FnMut() -> Salt) {
+    ///
+    /// Returns how many events the store holds. An event of ours that is among them is not put in again.
+    pub fn rebase(&mut self, from: u64, stored: &[u8], salt: impl FnMut() -> Salt) -> u64 {
         let ours: Vec<OwnedEvent> = self.log.range(from, self.log.len()).map(|e| self.own(&e)).collect();
         self.truncate(from);
         self.load(stored, salt);
+        let held = self.log.len();
         let stored: std::collections::HashSet<_> = self.log.range(from, self.log.len()).map(|e| e.id).collect();
         for event in ours.iter().filter(|e| !stored.contains(&e.id)) {
             self.append(&event.as_new());
         }
+        held
     }
 
     fn own(&self, event: &EventView<'_>) -> OwnedEvent {

@@ -1,0 +1,92 @@
+// A session's log as the store has it: its header, the lines of its base when it was forked, and its own.
+import type { KeyValueBackend } from "../types/index.js";
+import { SessionLogError } from "./errors.js";
+import { deleteSession, keys, readSegments } from "./segments.js";
+
+/** What stands under a session's header key. */
+export interface Header {
+  header: { [key: string]: unknown };
+  /** Where the first events are when this session was forked. */
+  base?: { id: string; count: number };
+  /** Deleted, but forks still need its first events. */
+  gone?: true;
+}
+
+export interface StoredLog {
+  header: Header;
+  lines: Uint8Array[];
+}
+
+export const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
+export const decode = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
+export const encodeHeader = (header: Header): Uint8Array => encode(JSON.stringify(header));
+
+export async function readHeader(backend: KeyValueBackend, id: string): Promise<Header | null> {
+  const bytes = await backend.get(keys.header(id));
+  if (bytes === null) return null;
+  try {
+    const header = JSON.parse(decode(bytes)) as Header;
+    if (typeof header.header !== "object" || header.header === null) throw new Error("not a header");
+    return header;
+  } catch (cause) {
+    throw new SessionLogError("corrupt", "the header of the session cannot be read; it is kept as it is", { id }, cause);
+  }
+}
+
+/** Reads a session's lines, those of its base first; null when there is no such session. */
+export async function readLog(backend: KeyValueBackend, id: string, upto = Infinity): Promise<StoredLog | null> {
+  const header = await readHeader(backend, id);
+  if (header === null) return null;
+  const lines: Uint8Array[] = [];
+  let from = 0;
+  if (header.base !== undefined) {
+    from = header.base.count;
+    const count = Math.min(from, upto);
+    const base = await readLog(backend, header.base.id, count);
+    if (base === null) throw new SessionLogError("corrupt", "the first events of the session are missing from the store", { id, base: header.base.id });
+    lines.push(...cutLines(base.lines, count));
+  }
+  for await (const segment of readSegments(backend, id, from)) {
+    if (segment.firstSeq >= upto) break;
+    lines.push(segment.lines);
+  }
+  return { header, lines };
+}
+
+const NEWLINE = 10;
+
+/** Drops lines from seq `count` on; a segment may reach beyond a fork's boundary. */
+function cutLines(segments: Uint8Array[], count: number): Uint8Array[] {
+  const last = segments[segments.length - 1];
+  if (last === undefined) return segments;
+  for (let from = 0; ; ) {
+    const end = last.indexOf(NEWLINE, from);
+    const start = decode(last.subarray(from, Math.min(end < 0 ? last.length : end, from + 32)));
+    const seq = /^\{"seq":(\d+),/.exec(start);
+    if (seq !== null && Number(seq[1]) >= count) return [...segments.slice(0, -1), last.subarray(0, from)];
+    if (end < 0) return segments;
+    from = end + 1;
+  }
+}
+
+/** Removes a session; what its forks still read stays until the last of them goes. */
+export async function eraseSession(backend: KeyValueBackend, id: string, header: Header | null): Promise<void> {
+  if (header !== null && (await hasForks(backend, id))) {
+    await backend.transact({ puts: [[keys.header(id), encodeHeader({ ...header, gone: true })]], deletes: [keys.record(id)] });
+    return;
+  }
+  await deleteSession(backend, id, [keys.record(id)]);
+  const base = header?.base?.id;
+  const parent = base === undefined ? null : await readHeader(backend, base);
+  if (base !== undefined && parent?.gone === true) await eraseSession(backend, base, parent);
+}
+
+async function hasForks(backend: KeyValueBackend, id: string): Promise<boolean> {
+  for (const [key] of await backend.list(...keys.below("s/"), { keysOnly: true })) {
+    const other = /^s\/([^/]+)\/h$/.exec(key)?.[1];
+    if (other === undefined || other === id) continue;
+    const found = await readHeader(backend, other).catch(() => null);
+    if (found?.base?.id === id) return true;
+  }
+  return false;
+}
