@@ -2,7 +2,9 @@
 // `node:test`, `node:assert` and the package.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import init, { ChatSessionController, SessionLogError, SessionStore, VirtualFs, checkBackend, computeCost, createLlmAdapter, isJsonValue, normalizeUsage, version } from "sessionlog";
+import init, * as sessionlog from "sessionlog";
+
+const { ChatSessionController, SessionLogError, SessionStore, PriceTable, VirtualFs, checkBackend, createLlmAdapter, isJsonValue, normalizeUsage, version } = sessionlog;
 
 const memory = { kind: "memory" };
 
@@ -105,7 +107,7 @@ test("derives requests that each target takes", async () => {
 
 test("redacts what is registered before it is stored", async () => {
   await init();
-  const store = await SessionStore.open({ storage: memory, scrubbers: [{ name: "own", kind: "values", values: ["hunter2-hunter2"] }] });
+  const store = await SessionStore.open({ storage: memory, scrubbers: [{ name: "own", values: ["hunter2-hunter2"] }] });
   const session = store.create();
   session.append("user/message", { text: "the word is hunter2-hunter2." });
   assert.ok(!JSON.stringify(session.events).includes("hunter2"));
@@ -118,8 +120,9 @@ test("counts usage and cost exactly", async () => {
   const raw = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
   const { usage } = normalizeUsage("openai.chat", raw);
   assert.deepEqual([usage.inputTokens, usage.outputTokens], [10, 5]);
-  const free = computeCost({ apiShape: "openai.chat", raw, override: { usd: "0.1" } });
-  assert.deepEqual([free.usd, free.picodollars, free.cents], ["0.1", "100000000000", 10]);
+  const cost = PriceTable.builtin().cost({ apiShape: "openai.chat", raw, override: { usd: "0.1" } });
+  assert.deepEqual([cost.usd, cost.picodollars, cost.cents, cost.source], ["0.1", "100000000000", 10, "override"]);
+  assert.equal(PriceTable.builtin().cost({ apiShape: "openai.chat", raw, provider: "no-one", model: "no-such" }).usd, null);
 });
 
 test("puts files back", async () => {

@@ -121,6 +121,28 @@ test("a runtime that forbids compiling is named as csp_blocked with the missing 
   }
 });
 
+test("after an internal fault calls fail fast, the first message is kept, and init gives a working instance", () => {
+  const code = `
+    import init, { SessionLogError, SessionStore } from "sessionlog";
+    import { initSync as exportsOf } from ${JSON.stringify(join(root, "pkg/dist/glue.js"))};
+    const use = async () => {
+      const store = await SessionStore.open({ storage: { kind: "memory" } });
+      const session = store.create();
+      for (let i = 0; i < 50; i++) session.append("user/message", { text: "x".repeat(i * 100) });
+      return session.seq;
+    };
+    await init();
+    const before = await use();
+    // Nothing a caller does breaks the module, so the test breaks its memory.
+    const { memory } = exportsOf();
+    new Uint8Array(memory.buffer).fill(0xff);
+    const first = await use().then(() => null, (thrown) => thrown);
+    const second = await use().then(() => null, (thrown) => thrown);
+    await init();
+    console.log(JSON.stringify([first instanceof SessionLogError, first?.code, second?.code, second?.details.first === first?.details.first, await use() === before]));`;
+  assert.equal(runs(code), '[true,"poisoned","poisoned",true,true]');
+});
+
 test("the entry with the module inside the script needs no file", () => {
   assert.equal(runs(`import init, { SessionLogError } from "sessionlog/inline"; await init(); console.log(typeof SessionLogError)`), "function");
 });

@@ -75,7 +75,7 @@ test("Parcel: the page", async () => {
   // Parcel's workers are classic scripts unless the app says otherwise; what is promised is the page.
   cpSync(join(dir, "src/smoke.js"), join(dir, "src/main-smoke.js"));
   writeFileSync(join(dir, "src/main.js"), `import { smoke } from "./main-smoke.js";\nsmoke().catch((e) => "FAIL " + e.message).then((page) => { globalThis.RESULT = { page }; document.title = "done"; });\n`);
-  run(process.execPath, [tool("parcel/lib/bin.js"), "build", "index.html", "--no-cache", "--no-autoinstall", "--public-url", "./", "--log-level", "error", "--dist-dir", "dist"], { cwd: dir, env: { PARCEL_WORKERS: "0" } });
+  run(process.execPath, [tool("parcel/lib/bin.js"), "build", "index.html", "--no-cache", "--cache-dir", join(dir, ".cache"), "--no-autoinstall", "--public-url", "./", "--log-level", "error", "--dist-dir", "dist"], { cwd: dir, env: { PARCEL_WORKERS: "0" } });
   assert.deepEqual((await openDir(join(dir, "dist"))).result, { page: expected });
 });
 

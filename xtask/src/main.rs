@@ -2,6 +2,7 @@
 
 mod args;
 mod config;
+mod measure;
 mod package;
 mod process;
 mod serve;
@@ -23,6 +24,10 @@ usage: cargo xtask <task>
   test [--only SUITE,SUITE]    run every suite
   build [--dev]                the finished npm package in pkg/
   size [--top N]               sizes against the budget, largest crates and functions
+  bench [--only NAME]          medians and ratios in Node, Chromium and natively
+  simulate [--seeds N]         seeded faults and interleavings
+  prices                       check the price table, print its date
+  shots                        pictures of the page
   serve [--port N] [--dir D]   serve what is built (D is www/dist)
 ";
 
@@ -35,6 +40,10 @@ fn main() -> ExitCode {
         Some("serve") => serve::task(&mut args),
         Some("test") => suites::task(&mut args),
         Some("size") => size::task(&mut args),
+        Some("bench") => measure::bench(&mut args),
+        Some("simulate") => measure::simulate(&mut args),
+        Some("prices") => measure::prices(&mut args),
+        Some("shots") => measure::shots(&mut args),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -14,10 +15,8 @@ use crate::{Outcome, package, tools};
 
 const DEFAULT_PORT: u16 = 4173;
 
-/// Own scripts and WebAssembly only; requests go to this origin, to a model on this machine, or out over TLS.
-const POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' data: blob:; \
-    font-src 'self'; connect-src 'self' https: wss: http://127.0.0.1:* http://localhost:* ws://127.0.0.1:* ws://localhost:*; \
-    worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// The page's policy; the page's own tests and any other host read the same file.
+const POLICY_FILE: &str = "www/csp.txt";
 
 /// Builds package and page, then serves.
 pub fn start(args: &mut Args) -> Outcome {
@@ -62,17 +61,19 @@ fn listen(port: Option<u64>) -> Outcome<TcpListener> {
 
 fn serve(listener: &TcpListener, dir: &Path) -> Outcome {
     let dir = dir.canonicalize().map_err(|error| format!("{}: {error}", dir.display()))?;
+    let policy = fs::read_to_string(root().join(POLICY_FILE)).map_err(|error| format!("{POLICY_FILE}: {error}"))?;
+    let policy: Arc<str> = policy.split_whitespace().collect::<Vec<_>>().join(" ").into();
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     println!("sessionlog is ready at http://{address}/  (Ctrl-C ends it)");
     for stream in listener.incoming().flatten() {
-        let dir = dir.clone();
+        let (dir, policy) = (dir.clone(), Arc::clone(&policy));
         // One thread per connection: a browser opens a handful.
-        thread::spawn(move || answer(stream, &dir));
+        thread::spawn(move || answer(stream, &dir, &policy));
     }
     Ok(())
 }
 
-fn answer(mut stream: TcpStream, dir: &Path) {
+fn answer(mut stream: TcpStream, dir: &Path, policy: &str) {
     let _ = stream.set_read_timeout(Some(Duration::from_secs(10)));
     let Some((method, target)) = read_request(&mut stream) else { return };
     let reply = if method != "GET" && method != "HEAD" {
@@ -81,7 +82,7 @@ fn answer(mut stream: TcpStream, dir: &Path) {
         find(dir, &target).map_or_else(|| Reply::text(404, "not found"), |path| Reply::file(&path))
     };
     // The browser may have gone away meanwhile.
-    let _ = reply.write(&mut stream, method == "HEAD");
+    let _ = reply.write(&mut stream, policy, method == "HEAD");
 }
 
 fn read_request(stream: &mut TcpStream) -> Option<(String, String)> {
@@ -146,14 +147,14 @@ impl Reply {
         fs::read(path).map_or_else(|_| Self::text(404, "not found"), |body| Self { status: 200, media_type, body })
     }
 
-    fn write(&self, stream: &mut TcpStream, head_only: bool) -> std::io::Result<()> {
+    fn write(&self, stream: &mut TcpStream, policy: &str, head_only: bool) -> std::io::Result<()> {
         let reason = match self.status {
             200 => "OK",
             405 => "Method Not Allowed",
             _ => "Not Found",
         };
         let head = format!(
-            "HTTP/1.1 {} {reason}\r\nContent-Type: {}\r\nContent-Length: {}\r\nContent-Security-Policy: {POLICY}\r\n\
+            "HTTP/1.1 {} {reason}\r\nContent-Type: {}\r\nContent-Length: {}\r\nContent-Security-Policy: {policy}\r\n\
              Cross-Origin-Opener-Policy: same-origin\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\
              Cache-Control: no-cache\r\nConnection: close\r\n\r\n",
             self.status,

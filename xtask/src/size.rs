@@ -69,7 +69,10 @@ fn print_groups(what: &str, functions: &[(String, usize)], count: usize, group: 
 fn crate_of(name: &str) -> &str {
     let start =
         name.trim_start_matches(['<', '&', '(', '[', '*', ' ']).trim_start_matches("dyn ").trim_start_matches("mut ");
-    start.split_once("::").map_or("(no crate)", |(first, _)| first)
+    let first = start.split_once("::").map_or("(no crate)", |(first, _)| first);
+    // `f64 as core[c5930c85]`: an implementation for a type of no crate.
+    let first = first.rsplit_once(" as ").map_or(first, |(_, of)| of);
+    first.split('[').next().unwrap_or(first)
 }
 
 /// The first three parts of a path inside sessionlog: `core::derive::pairing`.
@@ -204,6 +207,7 @@ mod tests {
         assert_eq!(module_of(name).as_deref(), Some("core::derive::pairing"));
         assert_eq!(crate_of("<&alloc::string::String as x::Y>::z"), "alloc");
         assert_eq!(module_of("sessionlog::core::json::Value::parse::h2").as_deref(), Some("core::json"));
+        assert_eq!(crate_of("<f64 as core[c5930c85a12de822]::fmt::Display>::fmt"), "core");
         assert_eq!(crate_of("memcpy"), "(no crate)");
     }
 
