@@ -1,6 +1,6 @@
 // One live session: a handle on its log in the module, its writer, and its listeners.
 import type {
-  Boundary, JsonValue, Message, PriceTable, SessionEvent, SessionHeader, KeyValueBackend, SessionStore as PublicStore, SessionUsage,
+  Boundary, EventStream, JsonValue, Message, PriceTable, SessionEvent, SessionHeader, KeyValueBackend, SessionStore as PublicStore, SessionUsage,
 } from "../types/index.js";
 import type { RawSession } from "./glue.js";
 import { rawPrices } from "./cost.js";
@@ -12,6 +12,7 @@ import { joinBytes, Writer, type Candidate, type WriterHost } from "./persist.js
 import { takeOver } from "./segments.js";
 import { readLog, type Header } from "./stored.js";
 import { call } from "./runtime.js";
+import { ChunkStream, type StreamAt, type TextFilter } from "./stream.js";
 import { toText } from "./values.js";
 
 /** What a session needs of its store. */
@@ -25,6 +26,8 @@ export interface SessionHome {
   warn(code: string, message: string): void;
   /** The payload in stored form. */
   prepare(type: string, text: string): string;
+  /** What scrubs a stream; null while nothing scrubs. */
+  openFilter(): TextFilter | null;
   deliver(event: SessionEvent, session: Session): void;
   flushed(): Promise<unknown>;
   /** Takes over what an event says about its session. */
@@ -138,7 +141,12 @@ export class Session {
 
   append(type: string, data: unknown, options?: Options): SessionEvent {
     this.#checkWritable();
-    const text = this.#accept(type, data, options);
+    return this.#appendText(type, this.#accept(type, data, options));
+  }
+
+  /** Appends an event whose payload is in stored form. */
+  #appendText(type: string, text: string): SessionEvent {
+    this.#checkWritable();
     if (this.#home.storeFirst && this.#state === "live") {
       const candidate = this.#candidate(type, text);
       this.#writer.storeFirstSync(candidate);
@@ -209,6 +217,12 @@ export class Session {
         this.#changes.emit([], onError);
       });
     }
+  }
+
+  openStream(at: StreamAt): EventStream {
+    this.#checkWritable();
+    // Chunks are scrubbed by the stream as one text; piece by piece a secret could slip through.
+    return new ChunkStream(at, (data) => this.#appendText("assistant/chunk", toText(data)), this.#home.openFilter());
   }
 
   event(seq: number): SessionEvent | undefined {

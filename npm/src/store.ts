@@ -72,6 +72,7 @@ export class SessionStore {
       now: () => this.#now(),
       warn: (code, message) => this.#warn(code, message),
       prepare: (_type, text) => text,
+      openFilter: () => null,
       note: (event, session) => this.#note(event, session),
       deliver: (event, session) => this.#events.emit([event, session], (thrown) => this.#contained(thrown)),
       flushed: () => this.#flushListeners(),

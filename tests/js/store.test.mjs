@@ -281,3 +281,18 @@ test("usage is priced when it is stored, and stays so", async () => {
   const child = again.fork("s1");
   assert.deepEqual([child.usage().cost.usd, child.usage().own.cost.usd, child.usage().own.steps], ["3", "0", 0]);
 });
+
+test("a stream stores deltas, rejoins halves of a pair, and flushes on abort", async () => {
+  const session = (await open()).create();
+  const stream = session.openStream({ turn: 1, step: 1 });
+  assert.deepEqual(stream.push("He").map((e) => e.data), [{ turn: 1, step: 1, kind: "text", text: "He" }]);
+  assert.deepEqual(stream.push("\ud83d"), []);
+  assert.equal(stream.push("\udd25!")[0].data.text, "🔥!");
+  assert.deepEqual(stream.push(""), []);
+  stream.push("\ud83d");
+  assert.equal(stream.abort("stop")[0].data.text, "\ufffd");
+  assert.equal(stream.text, "He🔥!\ufffd");
+  assert.deepEqual(stream.end(), []);
+  assert.throws(() => stream.push("x"), { code: "invalid_argument" });
+  assert.equal(session.seq, 3);
+});
