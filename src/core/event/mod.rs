@@ -28,52 +28,75 @@ pub struct EventView<'a> {
 /// The type that stands in memory for an event whose stored line was lost; it is never written.
 pub const LOST: &str = "session/lost";
 
+/// A built-in type: all that is known about it stands in its own file.
+#[derive(Clone, Copy, Debug)]
+pub struct EventType {
+    /// Its name, such as `user/message`.
+    pub name: &'static str,
+    /// What it means.
+    pub doc: &'static str,
+    /// Whether it becomes part of the messages.
+    pub is_message: bool,
+    /// Whether it is written at once instead of within one flush interval.
+    pub is_urgent: bool,
+    /// Its member of `SessionEventMap` in the published declarations.
+    pub typescript: &'static str,
+    /// A payload as it is stored: JSON text.
+    pub sample: &'static str,
+}
+
 macro_rules! events {
-    ($($name:literal $message:literal $doc:literal)+) => {
-        /// Every built-in type: name, whether it becomes part of the messages, what it means.
-        pub const EVENTS: &[(&str, bool, &str)] = &[$(($name, $message, $doc),)+];
+    ($($name:ident)+) => {
+        $(mod $name;)+
+
+        /// Every built-in type.
+        pub const EVENTS: &[EventType] = &[$($name::TYPE,)+];
     };
 }
 
 events! {
-    "session/created" false "The session began; may name its parent."
-    "session/forked" false "What stands before was taken from another session."
-    "session/compacted" true "A summary stands for all that came before."
-    "session/titled" false "The session has a new title."
-    "session/rewound" false "What came after a point is hidden."
-    "session/rescrubbed" false "Stored payloads were scrubbed once more."
-    "turn/start" false "A turn began."
-    "turn/end" false "A turn ended, with its reason."
-    "step/start" false "A model request is about to be made."
-    "step/end" false "A model request and its calls are done; carries the usage."
-    "user/message" true "The user said something."
-    "context/message" true "Context from a named source."
-    "context/injected" true "Context that stands as user text."
-    "steering/message" true "The user steered a running turn."
-    "assistant/chunk" false "A piece of a streamed answer."
-    "assistant/message" true "The model answered."
-    "tool/call" false "A tool was started."
-    "tool/result" true "A tool gave its result."
-    "approval/requested" false "A call waits for a verdict."
-    "approval/resolved" false "A verdict was given."
-    "policy/updated" false "What is approved without asking changed."
-    "queue/added" false "A message was queued."
-    "queue/claimed" false "A queued message was taken up."
-    "queue/dropped" false "A queued message was dropped."
-    "undo/applied" false "A run's file changes were undone."
-    "undo/redone" false "An undo was reversed."
-    "usage" false "Usage of a step."
-    "error" false "Something went wrong."
+    session_created
+    session_forked
+    session_compacted
+    session_titled
+    session_rewound
+    session_rescrubbed
+    turn_start
+    turn_end
+    step_start
+    step_end
+    user_message
+    context_message
+    context_injected
+    steering_message
+    assistant_chunk
+    assistant_message
+    tool_call
+    tool_result
+    approval_requested
+    approval_resolved
+    policy_updated
+    queue_added
+    queue_claimed
+    queue_dropped
+    undo_applied
+    undo_redone
+    usage_event
+    error_event
+}
+
+fn builtin(kind: &str) -> Option<&'static EventType> {
+    EVENTS.iter().find(|event| event.name == kind)
 }
 
 /// Says whether events of a type become messages.
 pub fn is_message(kind: &str) -> bool {
-    EVENTS.iter().any(|(name, message, _)| *name == kind && *message)
+    builtin(kind).is_some_and(|event| event.is_message)
 }
 
 /// Says whether a type is built in.
 pub fn is_builtin(kind: &str) -> bool {
-    EVENTS.iter().any(|(name, ..)| *name == kind)
+    builtin(kind).is_some()
 }
 
 /// What was said about a type when it was declared.
@@ -103,9 +126,8 @@ pub fn declare(kind: &str, declaration: Declaration) -> Result<()> {
 
 /// Returns what was said about a type; nothing when it is unknown.
 pub fn declaration(kind: &str) -> Option<Declaration> {
-    if is_builtin(kind) {
-        let batched = matches!(kind, "assistant/chunk" | "usage");
-        return Some(Declaration { durable: !batched, ignorable: false });
+    if let Some(event) = builtin(kind) {
+        return Some(Declaration { durable: event.is_urgent, ignorable: false });
     }
     DECLARED.with_borrow(|declared| declared.get(kind).copied())
 }
@@ -116,5 +138,42 @@ pub fn check_known(kind: &str) -> Result<()> {
         Some(_) => Ok(()),
         None => Err(Error::new(Kind::UndeclaredType, format!("event type is not declared: {}", quote(kind)))
             .with("type", quote(kind))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::json::{self, Surrogates};
+
+    #[test]
+    fn samples_are_lossless_objects_and_names_are_unique() {
+        let mut names = std::collections::BTreeSet::new();
+        for event in EVENTS {
+            assert!(names.insert(event.name), "{} twice", event.name);
+            let sample = json::parse(event.sample, Surrogates::Refuse).unwrap();
+            assert_eq!(sample.to_text(), event.sample, "{}", event.name);
+            assert!(sample.as_object().is_some(), "{}", event.name);
+            assert_eq!(declaration(event.name).map(|d| d.durable), Some(event.is_urgent));
+        }
+    }
+
+    #[test]
+    fn the_published_declarations_hold_every_type() {
+        let fold = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let published = fold(include_str!("../../../npm/types/index.d.ts"));
+        for event in EVENTS {
+            assert!(published.contains(&fold(event.typescript)), "{} differs from npm/types/index.d.ts", event.name);
+        }
+    }
+
+    #[test]
+    fn types_are_known_once_they_are_declared() {
+        assert_eq!(check_known("app/note").unwrap_err().code(), "undeclared_type");
+        declare("app/note", Declaration { durable: false, ignorable: true }).unwrap();
+        check_known("app/note").unwrap();
+        for bad in ["", "a b", "é", LOST, &"x".repeat(200)] {
+            assert_eq!(declare(bad, Declaration::default()).unwrap_err().code(), "invalid_argument", "{bad:?}");
+        }
     }
 }

@@ -1,0 +1,15 @@
+//! `assistant/message`: the model answered.
+
+use super::EventType;
+
+pub(super) const TYPE: EventType = EventType {
+    name: "assistant/message",
+    doc: "The model answered.",
+    is_message: true,
+    is_urgent: true,
+    typescript: r#""assistant/message": {
+    turn?: number; step?: number; parts: AssistantPart[]; provider?: string; api?: string; model?: string;
+    responseId?: string; stopReason?: string; partial?: boolean;
+  };"#,
+    sample: r#"{"turn":1,"step":1,"parts":[{"type":"text","text":"Hello"},{"type":"tool-call","id":"c1","name":"read","args":{"path":"/a"}}],"provider":"openai","model":"m","stopReason":"tool-calls"}"#,
+};

@@ -1,0 +1,12 @@
+//! `error`: something went wrong.
+
+use super::EventType;
+
+pub(super) const TYPE: EventType = EventType {
+    name: "error",
+    doc: "Something went wrong.",
+    is_message: false,
+    is_urgent: true,
+    typescript: r#"error: { turn?: number; step?: number; message: string; code?: string };"#,
+    sample: r#"{"turn":1,"step":1,"message":"The model did not answer.","code":"timeout"}"#,
+};

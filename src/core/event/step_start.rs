@@ -1,0 +1,12 @@
+//! `step/start`: a model request is about to be made.
+
+use super::EventType;
+
+pub(super) const TYPE: EventType = EventType {
+    name: "step/start",
+    doc: "A model request is about to be made.",
+    is_message: false,
+    is_urgent: true,
+    typescript: r#""step/start": { turn: number; step: number; provider?: string; model?: string };"#,
+    sample: r#"{"turn":1,"step":1,"provider":"openai","model":"m"}"#,
+};
