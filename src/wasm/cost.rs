@@ -6,7 +6,7 @@ use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
 use super::error::throw;
-use crate::core::cost::arithmetic::{CENT_PLACES, PICO_PLACES, write_scaled};
+use crate::core::cost::arithmetic::{CENT_PLACES, Digits, PICO_PLACES};
 use crate::core::cost::{self, Cost, CostTotal, PriceTable};
 use crate::core::json::Object;
 
@@ -73,10 +73,11 @@ fn pack(cost: &Cost) -> String {
     let mut out = String::with_capacity(96);
     out.push_str(cost.source.name());
     out.push_str(if cost.complete { "|1" } else { "|0" });
+    let digits = cost.pico.map(Digits::of);
     for places in [0, PICO_PLACES, CENT_PLACES] {
         out.push('|');
-        if let Some(pico) = cost.pico {
-            write_scaled(&mut out, pico, places);
+        if let Some(digits) = &digits {
+            digits.write(&mut out, places);
         }
     }
     out.push('|');

@@ -1,9 +1,9 @@
 //! Money without floats: decimals as written, half-even rounding, exact sums of picodollars, text and nearest doubles.
 
 /// Decimal places of a picodollar in dollars.
-pub const PICO_PLACES: u32 = 12;
+pub const PICO_PLACES: usize = 12;
 /// Decimal places of a picodollar in cents.
-pub const CENT_PLACES: u32 = 10;
+pub const CENT_PLACES: usize = 10;
 /// Attodollars in a picodollar.
 const ATTO_PER_PICO: u128 = 1_000_000;
 /// Counts at or above 2^53 are held at 2^53: JavaScript could not tell them apart.
@@ -48,6 +48,11 @@ fn parse(text: &str) -> Option<Decimal> {
         kept += u32::from(out.mantissa > 0);
     }
     Some(out)
+}
+
+/// Says whether a text is a JSON number.
+pub(super) fn is_number(text: &str) -> bool {
+    parse(text).is_some()
 }
 
 /// Parses an exponent; absurd ones are held where they still mean "nothing" and "far too much".
@@ -137,13 +142,13 @@ pub fn count_of(number: &str) -> u64 {
 
 /// An amount of money as it comes from outside, read into whole units of `10^-places`; `None` when it is none, negative
 /// or too large.
-fn amount(text: &str, places: u32) -> Option<i128> {
+fn amount(text: &str, places: usize) -> Option<i128> {
     let decimal = parse(text)?;
     if decimal.negative && decimal.mantissa > 0 {
         return None;
     }
     // One in a million of what fits, so that sums of amounts do not end at once.
-    decimal.scaled(places).and_then(|v| i128::try_from(v).ok()).filter(|&v| v <= i128::MAX / 1_000_000)
+    decimal.scaled(places as u32).and_then(|v| i128::try_from(v).ok()).filter(|&v| v <= i128::MAX / 1_000_000)
 }
 
 /// Reads dollars, written as a decimal, into picodollars (half to even).
@@ -188,41 +193,77 @@ pub fn exact(text: &str, places: u32) -> Result<u128, &'static str> {
     decimal.scaled(places).filter(|&v| v <= 10u128.pow(places + 9)).ok_or("is too large")
 }
 
-/// Writes `value * 10^-places` without exponent or trailing zeros.
-pub fn write_scaled(out: &mut String, value: i128, places: u32) {
-    if value < 0 {
-        out.push('-');
-    }
-    let size = value.unsigned_abs();
-    let unit = 10u128.pow(places);
-    let (whole, mut rest) = match (u64::try_from(size), u64::try_from(unit)) {
-        (Ok(size), Ok(unit)) => (u128::from(size / unit), size % unit),
-        _ => (size / unit, u64::try_from(size % unit).unwrap_or_default()),
-    };
-    write_whole(out, whole);
-    if rest == 0 {
-        return;
-    }
-    let mut width = places as usize;
-    while rest.is_multiple_of(10) {
-        rest /= 10;
-        width -= 1;
-    }
-    out.push('.');
-    let digits = out.len();
-    write_whole(out, u128::from(rest));
-    let zeros = width.saturating_sub(out.len() - digits);
-    out.insert_str(digits, "000000000000000000".get(..zeros).unwrap_or_default());
+/// The digits of a whole number, written once and used for several units.
+pub struct Digits {
+    bytes: [u8; 40],
+    start: usize,
+    negative: bool,
 }
 
-/// Writes a whole number.
-pub fn write_whole(out: &mut String, value: u128) {
-    use std::fmt::Write;
-    // Writing to a String cannot fail.
-    let _ = match u64::try_from(value) {
-        Ok(small) => write!(out, "{small}"),
-        Err(_) => write!(out, "{value}"),
-    };
+impl Digits {
+    /// Writes out a number.
+    pub fn of(value: i128) -> Digits {
+        let mut out = Digits { bytes: [b'0'; 40], start: 40, negative: value < 0 };
+        let mut rest = value.unsigned_abs();
+        // Division of 128 bits is slow: 19 digits at a time go through 64.
+        while let Err(_) = u64::try_from(rest) {
+            let low = (rest % 10_000_000_000_000_000_000) as u64;
+            rest /= 10_000_000_000_000_000_000;
+            let end = out.start - 19;
+            out.push(low);
+            out.start = end;
+        }
+        out.push(rest as u64);
+        out
+    }
+
+    /// Puts the digits of a number before those that stand, at least one.
+    fn push(&mut self, mut rest: u64) {
+        loop {
+            let Some(at) = self.start.checked_sub(1) else { return };
+            if let Some(slot) = self.bytes.get_mut(at) {
+                *slot = b'0' + (rest % 10) as u8;
+            }
+            self.start = at;
+            rest /= 10;
+            if rest == 0 {
+                return;
+            }
+        }
+    }
+
+    fn text(&self, from: usize, to: usize) -> &str {
+        self.bytes.get(from..to).and_then(|b| std::str::from_utf8(b).ok()).unwrap_or_default()
+    }
+
+    /// Appends the number times `10^-places`, without exponent or trailing zeros.
+    pub fn write(&self, out: &mut String, places: usize) {
+        if self.negative {
+            out.push('-');
+        }
+        let point = 40 - places;
+        if self.start < point {
+            out.push_str(self.text(self.start, point));
+        } else {
+            out.push('0');
+        }
+        // The bytes in front of the digits are zeros, so a fraction needs no filling up.
+        let fraction = self.text(point, 40).trim_end_matches('0');
+        if !fraction.is_empty() {
+            out.push('.');
+            out.push_str(fraction);
+        }
+    }
+}
+
+/// Writes `value * 10^-places` without exponent or trailing zeros.
+pub fn write_scaled(out: &mut String, value: i128, places: usize) {
+    Digits::of(value).write(out, places);
+}
+
+/// Writes a count.
+pub fn write_count(out: &mut String, value: u64) {
+    write_scaled(out, i128::from(value), 0);
 }
 
 /// Writes picodollars as dollars.

@@ -88,12 +88,40 @@ pub struct Price {
     pub(super) fees: Vec<Fee>,
 }
 
+/// A name with wildcards: `*` is any run, `#` one digit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pattern {
+    pub(super) text: Box<str>,
+    /// How well it fits where it fits: a literal best, else its characters that are not `*`.
+    weight: usize,
+}
+
+impl Pattern {
+    /// Reads a pattern.
+    pub fn new(text: &str) -> Pattern {
+        let is_literal = !text.contains(['*', '#']);
+        Pattern {
+            text: text.into(),
+            weight: if is_literal { usize::MAX } else { text.len() - text.matches('*').count() },
+        }
+    }
+
+    /// Says whether there is no wildcard.
+    pub fn is_literal(&self) -> bool {
+        self.weight == usize::MAX
+    }
+
+    fn fits(&self, id: &str) -> bool {
+        if self.is_literal() { *self.text == *id } else { matches(self.text.as_bytes(), id.as_bytes()) }
+    }
+}
+
 /// One model of a provider.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     pub(super) id: String,
-    pub(super) matches: Vec<String>,
-    pub(super) exclude: Vec<String>,
+    pub(super) matches: Vec<Pattern>,
+    pub(super) exclude: Vec<Pattern>,
     /// A known zero.
     pub(super) free: bool,
     /// Factor on the token part by place of inference, in millionths.
@@ -157,8 +185,8 @@ const INFERRED: &[&str] = &[
     "minimax",
 ];
 
-/// Lookups that are remembered; a conversation uses one model, a dashboard a few dozen.
-const REMEMBERED: usize = 256;
+/// Lookups that are remembered; a conversation uses one model, a dashboard some hundreds.
+const REMEMBERED: usize = 1024;
 
 #[derive(Clone, Debug)]
 struct Remembered {
@@ -360,19 +388,10 @@ impl Provider {
 }
 
 impl Model {
-    /// Says how well an id fits: a literal best, a pattern by its characters that are not `*`.
+    /// Says how well an id fits.
     fn weight(&self, id: &str) -> Option<usize> {
-        let fit = |pattern: &String| {
-            if pattern.contains(['*', '#']) {
-                let literal = pattern.len() - pattern.matches('*').count();
-                matches(pattern.as_bytes(), id.as_bytes()).then_some(literal)
-            } else {
-                (pattern == id).then_some(usize::MAX)
-            }
-        };
-        let best = self.matches.iter().filter_map(fit).max()?;
-        let is_out = self.exclude.iter().any(|pattern| matches(pattern.as_bytes(), id.as_bytes()));
-        (!is_out).then_some(best)
+        let best = self.matches.iter().filter(|p| p.fits(id)).map(|p| p.weight).max()?;
+        (!self.exclude.iter().any(|p| p.fits(id))).then_some(best)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::core::event::EventView;
 use crate::core::json::write_string;
 use crate::core::time::Millis;
 
-use super::arithmetic::write_whole;
+use super::arithmetic::write_count;
 use super::doc::{Doc, Json};
 use super::prices::PriceTable;
 use super::pricing::{Cost, Record};
@@ -311,7 +311,7 @@ impl UsageState {
         let all = &self.all;
         let number = |out: &mut String, key: &str, n: u64| {
             out.push_str(key);
-            write_whole(out, u128::from(n));
+            write_count(out, n);
         };
         number(&mut out, "{\"steps\":", all.steps);
         number(&mut out, ",\"unpricedSteps\":", all.unpriced_steps);

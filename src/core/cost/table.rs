@@ -7,7 +7,7 @@ use crate::core::json::{self, Object, Surrogates, Value};
 use crate::core::time::Millis;
 
 use super::arithmetic::exact;
-use super::prices::{Fee, Hours, Model, Price, PriceTable, Provider, Rate, RateKey};
+use super::prices::{Fee, Hours, Model, Pattern, Price, PriceTable, Provider, Rate, RateKey};
 use super::when;
 
 /// Decimal places of a rate: dollars per million tokens down to attodollars per token.
@@ -262,8 +262,8 @@ fn check_models(path: &Path, provider: &Provider) -> Result<()> {
             return fault(&Path::Item(&list, i), "has the id of another model");
         }
         ids.push(&model.id);
-        let own = model.matches.iter().filter(|m| !m.contains(['*', '#']));
-        let own: Vec<&str> = own.map(String::as_str).collect();
+        let own = model.matches.iter().filter(|m| m.is_literal());
+        let own: Vec<&str> = own.map(|m| &*m.text).collect();
         if own.iter().any(|m| literals.contains(m)) {
             return fault(&Path::Item(&list, i), "matches a name of another model");
         }
@@ -275,7 +275,8 @@ fn check_models(path: &Path, provider: &Provider) -> Result<()> {
 fn model(at: At, tiers: &Tiers) -> Result<Model> {
     at.object(&["id", "match", "exclude", "context", "deprecated", "free", "geo", "prices"])?;
     let id = at.required("id", |v| v.name())?;
-    let matches = at.optional("match", |v| v.items(|v| v.name()))?.unwrap_or_else(|| vec![id.clone()]);
+    let pattern = |v: At| v.name().map(|text| Pattern::new(&text));
+    let matches = at.optional("match", |v| v.items(pattern))?.unwrap_or_else(|| vec![Pattern::new(&id)]);
     if matches.is_empty() {
         return fault(&Path::Member(at.path, "match"), "is empty");
     }
@@ -284,7 +285,7 @@ fn model(at: At, tiers: &Tiers) -> Result<Model> {
     Ok(Model {
         id,
         matches,
-        exclude: at.list("exclude")?,
+        exclude: at.optional("exclude", |v| v.items(pattern))?.unwrap_or_default(),
         free: at.optional("free", |v| v.flag())?.unwrap_or_default(),
         geo: at
             .optional("geo", |v| v.members(|place, f| Ok((place.to_lowercase(), f.exact(FACTOR_PLACES)?))))?

@@ -1,6 +1,6 @@
 //! Normalised usage: what every provider's counts are turned into before anything is priced.
 
-use super::arithmetic::{MAX_COUNT, write_whole};
+use super::arithmetic::{MAX_COUNT, write_count};
 use super::doc::Json;
 use super::flags::Flags;
 
@@ -72,7 +72,7 @@ impl Usage {
             out.push('"');
             out.push_str(key);
             out.push_str("\":");
-            write_whole(out, u128::from(count));
+            write_count(out, count);
         }
         out.push('}');
     }
