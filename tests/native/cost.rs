@@ -8,6 +8,11 @@ use sessionlog::core::cost::{self, CostTotal, PriceTable, Pricing, Usage, UsageS
 use sessionlog::core::event::EventView;
 use sessionlog::core::id::EventId;
 
+mod lessons;
+mod numbers;
+mod projection;
+mod tables;
+
 /// A time long after every price in the table began, for records that carry their own.
 const NOW: i64 = 1_796_000_000_000;
 

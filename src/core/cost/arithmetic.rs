@@ -206,7 +206,7 @@ impl Digits {
         let mut out = Digits { bytes: [b'0'; 40], start: 40, negative: value < 0 };
         let mut rest = value.unsigned_abs();
         // Division of 128 bits is slow: 19 digits at a time go through 64.
-        while let Err(_) = u64::try_from(rest) {
+        while u64::try_from(rest).is_err() {
             let low = (rest % 10_000_000_000_000_000_000) as u64;
             rest /= 10_000_000_000_000_000_000;
             let end = out.start - 19;
