@@ -138,9 +138,12 @@ fn the_json_is_that_of_the_contract() {
     assert_eq!(read, expected);
 }
 
+/// The steps that share a place, the response in it, its cost.
+type Slot = (Vec<(u64, u64)>, Option<u8>, u32);
+
 /// Adds up from scratch: the last report of every response or step, in the plainest way.
 fn plainly(events: &[(u64, u64, Option<u8>, u32)]) -> (usize, i128) {
-    let mut slots: Vec<(Vec<(u64, u64)>, Option<u8>, u32)> = Vec::new();
+    let mut slots: Vec<Slot> = Vec::new();
     let mut steps: Vec<(u64, u64)> = Vec::new();
     for &(turn, step, response, cost) in events {
         let key = (turn, step);
