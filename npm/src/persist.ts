@@ -185,7 +185,7 @@ export class Writer {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.#timer = null;
-      if (!this.#stopped) this.#carry(this.#machine.tick(now()));
+      this.#behind(() => this.#carry(this.#machine.tick(now())));
     }, Math.max(0, at - now()));
     // A pending write keeps no process alive longer than its own work does.
     (this.#timer as { unref?: () => void }).unref?.();
@@ -211,8 +211,25 @@ export class Writer {
         await this.#creating?.catch(() => {});
         const batches = this.#batches(from, to);
         for (const batch of batches) await this.#host.backend.transact(batch);
-      })().then(() => this.#wrote(), (thrown: unknown) => this.#failed(thrown)),
+      })().then(
+        () => this.#behind(() => this.#wrote()),
+        (thrown: unknown) => this.#behind(() => this.#failed(thrown)),
+      ),
     );
+  }
+
+  /** Nobody is there to catch what happens behind a caller's back: after an internal fault those who wait are told, and that is all. */
+  #behind(work: () => void): void {
+    if (this.#stopped) return;
+    try {
+      work();
+    } catch (thrown) {
+      const error = toError(thrown);
+      this.lastError = error;
+      this.#stopped = true;
+      for (const waiter of this.#waiting.values()) waiter.reject(error);
+      this.#waiting.clear();
+    }
   }
 
   #batches(from: number, to: number): Batch[] {

@@ -26,7 +26,11 @@ export function call<T>(work: (module: typeof glue) => T): T {
   try {
     return work(glue);
   } catch (thrown) {
-    if (thrown instanceof WebAssembly.RuntimeError) {
+    // Objects of an instance that is gone: their memory is not there any more.
+    if (thrown instanceof Error && thrown.message.startsWith("Invalid stale object")) {
+      throw new SessionLogError("poisoned", "this object belongs to an instance of the module that had an internal fault: open the store again", {}, thrown);
+    }
+    if (isFault(thrown)) {
       poison = thrown.message;
       throw new SessionLogError("poisoned", `the module had an internal fault: ${poison}`, { first: poison }, thrown);
     }
@@ -34,4 +38,9 @@ export function call<T>(work: (module: typeof glue) => T): T {
     const isOurs = typeof (thrown as { details?: unknown } | null)?.details === "string";
     throw isOurs ? toError(thrown) : thrown;
   }
+}
+
+/** A trap, or a stack that ran out: both leave frames of the module unfinished. */
+function isFault(thrown: unknown): thrown is Error {
+  return thrown instanceof WebAssembly.RuntimeError || (thrown instanceof RangeError && /call stack/i.test(thrown.message));
 }

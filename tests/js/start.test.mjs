@@ -133,14 +133,21 @@ test("after an internal fault calls fail fast, the first message is kept, and in
     };
     await init();
     const before = await use();
+    const old = (await SessionStore.open({ storage: { kind: "memory" } })).create();
     // Nothing a caller does breaks the module, so the test breaks its memory.
     const { memory } = exportsOf();
     new Uint8Array(memory.buffer).fill(0xff);
     const first = await use().then(() => null, (thrown) => thrown);
     const second = await use().then(() => null, (thrown) => thrown);
     await init();
-    console.log(JSON.stringify([first instanceof SessionLogError, first?.code, second?.code, second?.details.first === first?.details.first, await use() === before]));`;
-  assert.equal(runs(code), '[true,"poisoned","poisoned",true,true]');
+    let stale;
+    try {
+      old.append("user/message", { text: "x" });
+    } catch (thrown) {
+      stale = thrown.code;
+    }
+    console.log(JSON.stringify([stale, first instanceof SessionLogError, first?.code, second?.code, second?.details.first === first?.details.first, await use() === before]));`;
+  assert.equal(runs(code), '["poisoned",true,"poisoned","poisoned",true,true]');
 });
 
 test("the entry with the module inside the script needs no file", () => {
