@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { before, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import init, { CostTotal, PriceTable, SessionLogError, normalizeUsage, usageOfStream } from "sessionlog";
+import init, { CostTotal, PriceTable, SessionLogError, SessionStore, normalizeUsage, usageOfStream } from "sessionlog";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
 const shared = join(root, "..", "shared", "vectors", "cost");
@@ -194,3 +194,75 @@ test("a record without a time is priced as of now", () => {
   assert.equal(cost.usd, "0.00001");
 });
 
+
+async function withSession(run) {
+  const store = await SessionStore.open({ storage: { kind: "memory" } });
+  try {
+    return await run(store.create(), store);
+  } finally {
+    await store.dispose();
+  }
+}
+
+function checkSession(id, usage, expected) {
+  assert.equal(usage.steps, expected.steps, id);
+  assert.equal(usage.unpricedSteps, expected.unpriced_steps, id);
+  assert.equal(usage.promptTokens, expected.prompt_tokens ?? expected.input_tokens, id);
+  assert.equal(usage.completionTokens, expected.completion_tokens ?? expected.output_tokens, id);
+  assert.equal(usage.cost.picodollars, expected.cost_picodollars, id);
+  assert.equal(usage.cost.complete, expected.unpriced_steps === 0, id);
+  assert.equal(usage.cost.source, "sum", id);
+}
+
+test("every session that is written out", async () => {
+  for (const v of lines("sessions.jsonl").filter((v) => v.kind !== "session_cost_cents" && v.events)) {
+    await withSession((session) => {
+      let turn = 0;
+      for (const { type, payload } of v.events) {
+        if (type === "step/end") {
+          turn++;
+          const usage = v.kind === "priced_projection" ? { ...recordOf(payload, payload.raw_usage) }
+            : payload.usage ? { apiShape: "step.usage", raw: payload.usage } : undefined;
+          session.append("step/end", { turn, step: 1, ...(usage ? { usage } : {}) });
+        } else if (type === "usage") {
+          session.append("usage", { turn, step: 1, usage: { apiShape: "step.usage", raw: payload } });
+        } else if (type === "session/compacted") {
+          session.append(type, { summary: payload.summary, uptoSeq: payload.upto_seq });
+        } else if (type === "session/forked") {
+          session.append(type, payload);
+        }
+      }
+      checkSession(v.id, session.usage(), v.expected);
+      assert.deepEqual(session.usage(), session.usage());
+    });
+  }
+});
+
+test("a hundred thousand steps, each asked for as it comes", async () => {
+  const v = lines("sessions.jsonl").find((v) => v.generate?.kind === "lcg" && v.generate.count === 100000);
+  await withSession((session) => {
+    const { seed, a, c, m, count } = v.generate;
+    let x = BigInt(seed);
+    for (let i = 0; i < count; i++) {
+      x = (BigInt(a) * x + BigInt(c)) % BigInt(m);
+      const cost = Number(`${x % 1000003n}e-9`);
+      session.append("step/end", { turn: i, step: 1, usage: { apiShape: "step.usage", raw: { prompt_tokens: Number(x % 4096n), completion_tokens: 1, cost } } });
+      if (i % 1000 === 0) session.usage();
+    }
+    checkSession(v.id, session.usage(), v.expected);
+  });
+});
+
+test("a fork counts what is its own, and nothing ever costs less", async () => {
+  await withSession((parent, store) => {
+    const step = (turn, cost) => ({ turn, step: 1, usage: { apiShape: "step.usage", raw: { prompt_tokens: 1, completion_tokens: 1, cost } } });
+    parent.append("turn/start", { turn: 1, trigger: { kind: "message" } });
+    parent.append("step/end", step(1, 0.1));
+    parent.append("turn/end", { turn: 1, reason: { kind: "completed" } });
+    const child = store.fork(parent.id);
+    assert.deepEqual([child.usage().cost.usd, child.usage().own.cost.usd], ["0.1", "0"]);
+    child.append("step/end", step(2, 0.2));
+    child.append("session/rewound", { uptoSeq: 0 });
+    assert.deepEqual([child.usage().cost.usd, child.usage().own.cost.usd, parent.usage().cost.usd], ["0.3", "0.2", "0.1"]);
+  });
+});

@@ -10,6 +10,7 @@ use sessionlog::core::id::EventId;
 
 mod lessons;
 mod numbers;
+mod page;
 mod projection;
 mod tables;
 
