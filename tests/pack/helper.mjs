@@ -35,11 +35,13 @@ export function project(name, { sources = true } = {}) {
   return dir;
 }
 
-/** Runs a program in a folder; its output, or an error with all of it. */
+/** Runs a program in a folder; all of its output, or an error with all of it. */
 export function run(program, args, { cwd, env = {}, timeout = 180_000 } = {}) {
-  const { status, stdout, stderr, error } = spawnSync(program, args, { cwd, encoding: "utf8", timeout, env: { ...process.env, ...env }, maxBuffer: 1 << 26 });
+  // With the context of the test that starts it, an inner `node --test` would run nothing and succeed.
+  const { NODE_TEST_CONTEXT, ...outer } = process.env;
+  const { status, stdout, stderr, error } = spawnSync(program, args, { cwd, encoding: "utf8", timeout, env: { ...outer, ...env }, maxBuffer: 1 << 26 });
   if (status !== 0) throw new Error(`${program} ${args.join(" ")} ended with ${status ?? error}\n${stdout}\n${stderr}`);
-  return stdout;
+  return stdout + stderr;
 }
 
 /** The file of an installed tool, or null. */
