@@ -78,7 +78,9 @@ export class Writer {
   }
 
   get unsaved(): number {
-    return this.#stopped ? 0 : this.#machine.unsaved;
+    if (this.#stopped) return 0;
+    this.#tell();
+    return this.#machine.unsaved;
   }
 
   markRecord(): void {
@@ -87,12 +89,30 @@ export class Writer {
 
   /** The log has grown: it is written at once when `urgent`, else within one interval. */
   appended(urgent: boolean): void {
+    this.#isUrgent ||= urgent;
+    if (this.#isTold) {
+      this.#isTold = false;
+      // One word for all that is appended in one go, and one write.
+      queueMicrotask(() => this.#tell());
+    }
+  }
+
+  /** Tells the machine how long the log is, before it is asked anything else. */
+  #tell(): void {
+    if (this.#isTold) return;
+    const urgent = this.#isUrgent;
+    this.#isTold = true;
+    this.#isUrgent = false;
     if (!this.#stopped) this.#carry(this.#machine.appended(now(), this.#length, urgent));
   }
+  #isTold = true;
+  #isUrgent = false;
 
   /** An event is about to be appended that cannot wait for those which are to be stored first. */
   makeRoom(): void {
-    if (!this.#stopped && this.#waiting.size > 0) this.#carry(this.#machine.makeRoom(now()));
+    if (this.#stopped || this.#waiting.size === 0) return;
+    this.#tell();
+    this.#carry(this.#machine.makeRoom(now()));
   }
 
   /** Stores an event before it is seen. With a store-first backend the answer is there when this returns. */
@@ -103,6 +123,7 @@ export class Writer {
   /** The same where the store finishes before it returns: throws instead of rejecting. */
   storeFirstSync(candidate: Candidate): void {
     let failure: SessionLogError | null = null;
+    this.#tell();
     const token = ++this.#tokens;
     this.#waiting.set(token, { candidate, resolve: () => {}, reject: (error) => (failure = error) });
     this.#carry(this.#machine.storeFirst(now(), token));
@@ -110,6 +131,7 @@ export class Writer {
   }
 
   #wait(ask: (token: number) => WriteStep[], candidate?: Candidate): Promise<void> {
+    this.#tell();
     return new Promise((resolve, reject) => {
       const token = ++this.#tokens;
       this.#waiting.set(token, { ...(candidate === undefined ? {} : { candidate }), resolve, reject });
@@ -127,6 +149,7 @@ export class Writer {
 
   /** A page that is hidden may never come back. */
   flushSoon(): void {
+    this.#tell();
     if (!this.#stopped) this.#carry(this.#machine.flush(now()));
     this.#writeRecord().catch(() => {});
   }

@@ -11,6 +11,7 @@ import { Listeners, type DeliveryQueue } from "./listeners.js";
 import { joinBytes, Writer, type Candidate, type WriterHost } from "./persist.js";
 import { takeOver } from "./segments.js";
 import { readLog, type Header } from "./stored.js";
+import { eventClass, URGENT } from "./event-types.js";
 import { call } from "./runtime.js";
 import { ChunkStream, type StreamAt, type TextFilter } from "./stream.js";
 import { toText } from "./values.js";
@@ -36,6 +37,8 @@ export interface SessionHome {
   patchRecord(session: Session, change: { [field: string]: JsonValue }): void;
   detach(session: Session): void;
 }
+
+const OPEN_BRACE = 123;
 
 type Options = { repair?: boolean };
 
@@ -154,7 +157,7 @@ export class Session {
     }
     this.#writer.makeRoom();
     const event = this.#put(type, text);
-    if (this.#state === "live") this.#writer.appended((call((module) => module.raw_event_class(type)) & 2) !== 0);
+    if (this.#state === "live") this.#writer.appended((eventClass(type) & URGENT) !== 0);
     this.#show([event]);
     return event;
   }
@@ -173,7 +176,7 @@ export class Session {
   #accept(type: string, data: unknown, options?: Options): string {
     if (typeof type !== "string") throw new SessionLogError("invalid_event", "the type of an event must be text");
     const text = toText(data, options?.repair === true);
-    call((module) => module.raw_check_event(type, text));
+    if (eventClass(type) === 0 || text.charCodeAt(0) !== OPEN_BRACE) call((module) => module.raw_check_event(type, text));
     return this.#home.prepare(type, text);
   }
 

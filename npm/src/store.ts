@@ -7,6 +7,7 @@ import type { RawEnv, RawSession } from "./glue.js";
 import { openOrMemory, type OpenedBackend } from "./backends.js";
 import { rawPrices } from "./cost.js";
 import { SessionLogError, toError } from "./errors.js";
+import { declareEvent, eventClass } from "./event-types.js";
 import { exposeStore } from "./internal.js";
 import { DeliveryQueue, Listeners } from "./listeners.js";
 import { arrange, sweepPlan, type SessionsOptions, type SweepPolicy } from "./catalogue.js";
@@ -104,7 +105,7 @@ export class SessionStore {
   }
 
   static declareEvent(type: string, options: { durable?: boolean; ignorable?: boolean } = {}): void {
-    call((module) => module.raw_declare_event(String(type), options.durable !== false, options.ignorable === true));
+    declareEvent(String(type), options.durable !== false, options.ignorable === true);
   }
 
   async #loadRecords(): Promise<void> {
@@ -274,7 +275,7 @@ export class SessionStore {
 
   #refuseUnknown(raw: RawSession): void {
     for (const { type, seq } of JSON.parse(call(() => raw.events(0, raw.len()))) as SessionEvent[]) {
-      const known = call((module) => module.raw_event_class(type));
+      const known = eventClass(type);
       if (known === 0) throw new SessionLogError("undeclared_type", `event ${seq} has an unknown type`, { seq, type: String(type).slice(0, 80) });
     }
   }

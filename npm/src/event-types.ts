@@ -1,0 +1,22 @@
+// What the module knows of event types, asked once per type.
+import { call } from "./runtime.js";
+
+/** Events of the type are written at once. */
+export const URGENT = 2;
+
+const known = new Map<string, number>();
+
+/** 0 for a type that is neither built in nor declared; else a set of flags. */
+export function eventClass(type: string): number {
+  let flags = known.get(type);
+  if (flags === undefined) {
+    flags = call((module) => module.raw_event_class(type));
+    if (flags !== 0) known.set(type, flags);
+  }
+  return flags;
+}
+
+export function declareEvent(type: string, durable: boolean, ignorable: boolean): void {
+  call((module) => module.raw_declare_event(type, durable, ignorable));
+  known.delete(type);
+}
