@@ -199,13 +199,18 @@ fn every_file_is_in_its_table() {
         for path in rust_files(&format!("core/{folder}")) {
             let stem = path.file_stem().expect("a name").to_string_lossy().into_owned();
             let direct = path.parent() == Some(root().join("src/core").join(folder).as_path());
-            let mentioned = table.contains(&format!("mod {stem};"));
+            // A table's macro may take the bare name and make the module of it.
+            let mentioned = code_lines(&table).iter().any(|(_, line)| words(line).any(|word| word == stem));
             if direct && stem != "mod" && !mentioned {
                 wrong.push(format!("{}: src/core/{folder}/mod.rs does not name it", shown(&path)));
             }
         }
     }
     none("files without a line in their table", wrong);
+}
+
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| !c.is_alphanumeric() && c != '_')
 }
 
 /// Tracked text files with their contents.
