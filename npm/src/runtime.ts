@@ -2,6 +2,9 @@
 import * as glue from "./glue.js";
 import { SessionLogError, toError } from "./errors.js";
 
+// Captured when the module is loaded: scripts in a sandbox run with this global taken away.
+const Trap = WebAssembly.RuntimeError;
+
 let started = false;
 let poison: string | null = null;
 
@@ -42,5 +45,5 @@ export function call<T>(work: (module: typeof glue) => T): T {
 
 /** A trap, or a stack that ran out: both leave frames of the module unfinished. */
 function isFault(thrown: unknown): thrown is Error {
-  return thrown instanceof WebAssembly.RuntimeError || (thrown instanceof RangeError && /call stack/i.test(thrown.message));
+  return thrown instanceof Trap || (thrown instanceof RangeError && /call stack/i.test(thrown.message));
 }
