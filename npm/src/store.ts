@@ -502,7 +502,8 @@ export class SessionStore {
   async importSession(data: Uint8Array | string, options: { format?: ExportFormat; id?: string } = {}): Promise<{ session: Session; report: ImportReport }> {
     this.#check();
     const bytes = typeof data === "string" ? encode(data) : data.slice();
-    const { header, record, body, firstLine, lost } = readExport(options.format ?? "sessionlog", bytes);
+    const fallback = { id: call(() => this.#env.new_id()), now: this.#now() };
+    const { header, record, body, events, firstLine, lost } = readExport(options.format ?? "sessionlog", bytes, fallback);
     const id = options.id ?? String(header["id"]);
     this.#checkId(id);
     this.#checkFree(id);
@@ -513,6 +514,7 @@ export class SessionStore {
     const entry = record === null ? null : decodeEntry(encode(record));
     this.enter(session);
     if (entry !== null) this.#entries.set(id, changed({ ...entry, events: session.seq }, { id }));
+    for (const { type, data } of events) session.append(type, data);
     this.announce(session);
     await session.flush();
     return { session, report: { lost, damaged } };

@@ -9,11 +9,14 @@ import { decode, encode } from "./stored.js";
 
 export interface ImportReport { lost: string[]; damaged: Array<{ line: number; bytes: number }> }
 
+/** A session on its way in. */
 interface Export {
   header: { [key: string]: unknown };
   /** The record entry as text, when the export has one. */
   record: string | null;
   body: Uint8Array;
+  /** Events that are appended after the body, from a foreign format. */
+  events: Array<{ type: string; data: unknown }>;
   /** Line number of the body's first line. */
   firstLine: number;
   lost: string[];
@@ -22,13 +25,15 @@ interface Export {
 const NEWLINE = 10;
 
 export function exportAs(format: ExportFormat, raw: RawSession, entry: Entry): Uint8Array {
+  if (isForeign(format)) return encode(call(() => raw.export_as(format, entry.record)));
   if (format !== "sessionlog") throw unsupported(format);
   const header = call(() => raw.header());
   const first = encode(`{"sessionlog":1,"header":${header},"entry":${decode(encodeEntry(entry))}}\n`);
   return joinBytes([first, call(() => raw.lines(0, raw.len())), call(() => raw.damaged_bytes())]);
 }
 
-export function readExport(format: ExportFormat, bytes: Uint8Array): Export {
+export function readExport(format: ExportFormat, bytes: Uint8Array, fallback: ForeignDefaults): Export {
+  if (isForeign(format)) return readForeign(format, decode(bytes), fallback);
   if (format !== "sessionlog") throw unsupported(format);
   const end = bytes.indexOf(NEWLINE);
   const text = decode(bytes.subarray(0, end < 0 ? bytes.length : end));
@@ -44,7 +49,25 @@ export function readExport(format: ExportFormat, bytes: Uint8Array): Export {
   if (first.sessionlog > 1) throw new SessionLogError("newer_format", "the export was written by a newer version", { format: first.sessionlog });
   const entryAt = text.indexOf(',"entry":');
   const record = entryAt < 0 ? null : text.slice(entryAt + ',"entry":'.length, -1);
-  return { header: first.header, record, body: end < 0 ? new Uint8Array() : bytes.subarray(end + 1), firstLine: 2, lost: [] };
+  return { header: first.header, record, body: end < 0 ? new Uint8Array() : bytes.subarray(end + 1), events: [], firstLine: 2, lost: [] };
+}
+
+export interface ForeignDefaults { id: string; now: number }
+
+const FOREIGN: ReadonlySet<ExportFormat> = new Set<ExportFormat>(["samagotchi", "openai-messages"]);
+const isForeign = (format: ExportFormat): boolean => FOREIGN.has(format);
+
+function readForeign(format: ExportFormat, text: string, fallback: ForeignDefaults): Export {
+  const { record, events, lost } = JSON.parse(call((module) => module.raw_import(format, text))) as { record: string | null; events: Export["events"]; lost: string[] };
+  const fields = record === null ? {} : (JSON.parse(record) as { id?: unknown; created_at?: unknown; working_directory?: unknown });
+  const createdAt = Date.parse(String(fields.created_at));
+  const cwd = fields.working_directory;
+  const header = {
+    version: 1, id: typeof fields.id === "string" ? fields.id : fallback.id, createdAt: Number.isFinite(createdAt) ? createdAt : fallback.now,
+    ...(typeof cwd === "string" && cwd.startsWith("/") ? { cwd } : {}),
+  };
+  const entry = record === null ? null : `{"archived":false,"unarchivedAt":null,"events":0,"record":${record}}`;
+  return { header, record: entry, body: new Uint8Array(), events, firstLine: 1, lost };
 }
 
 function unsupported(format: ExportFormat): SessionLogError {

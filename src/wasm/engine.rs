@@ -14,6 +14,7 @@ use crate::core::derive::{self, Deriver};
 use crate::core::error::{Error, Kind, Result};
 use crate::core::event::{self, Declaration};
 use crate::core::id::IdSource;
+use crate::core::interop::{chat_messages, samagotchi};
 use crate::core::json::{self, Object, Surrogates, Value};
 use crate::core::log::{NewEvent, Salt};
 use crate::core::session::{self, Boundary, Closer, Session};
@@ -304,6 +305,18 @@ impl RawSession {
         let session = self.session.borrow();
         let cut = self.deriver.borrow_mut().cut(session.log(), keep_tokens.map(|n| n as u64))?;
         Some(vec![cut.covered as f64, cut.upto_seq as f64])
+    }
+
+    /// Writes the session in a foreign format; `record` is its stored record.
+    pub fn export_as(&self, format: &str, record: &str) -> std::result::Result<String, JsValue> {
+        let session = self.session.borrow();
+        let events = session.log().iter();
+        match format {
+            "samagotchi" => samagotchi::write(record, concat!("sessionlog ", env!("CARGO_PKG_VERSION")), events),
+            "openai-messages" => Ok(Value::Array(chat_messages::write(events).0).to_text()),
+            _ => Err(Error::new(Kind::InvalidArgument, "unknown format")),
+        }
+        .map_err(throw)
     }
 
     /// Returns the chain digest of the whole log.

@@ -7,5 +7,6 @@ mod cost;
 mod derive;
 mod engine;
 mod error;
+mod interop;
 mod record;
 mod vfs;

@@ -181,3 +181,22 @@ test("G13: bytes that were handed out do not change", async () => {
   for (let i = 0; i < 20; i++) say(session, "x".repeat(1024 * 1024));
   assert.equal(Buffer.from(bytes).toString(), before);
 });
+
+test("a version 3 record file goes in and out with nothing lost", async () => {
+  const file = {
+    metadata_version: 3, written_by: "d 1.0", id: "s1", mode: "chat", model_name: "m", working_directory: "/w", created_at: "2026-01-01T00:00:00Z",
+    updated_at: "2026-01-02T00:00:00Z", title: "T", verdicts: [{ a: 1.5 }], thinking: { odd: true }, x_new: [100], first_preview: "hi", last_prompt: "hi",
+    messages: [{ role: "user", content: "hi", id: 7 }, { role: "assistant", content: "hello" }],
+  };
+  const store = await SessionStore.open({ storage: { kind: "memory" } });
+  const { session, report } = await store.importSession(JSON.stringify(file), { format: "samagotchi" });
+  assert.deepEqual(report, { lost: [], damaged: [] });
+  assert.deepEqual(session.deriveMessages().map((m) => [m.role, m.parts[0].text]), [["user", "hi"], ["assistant", "hello"]]);
+  assert.equal(session.header.createdAt, Date.UTC(2026, 0, 1));
+  const out = JSON.parse(Buffer.from(await store.exportSession("s1", { format: "samagotchi" })).toString());
+  for (const [key, value] of Object.entries(file)) if (!["written_by", "updated_at"].includes(key)) assert.deepEqual(out[key], value, key);
+  say(session, "more");
+  const longer = JSON.parse(Buffer.from(await store.exportSession("s1", { format: "samagotchi" })).toString());
+  assert.deepEqual(longer.messages.slice(0, 2), file.messages);
+  assert.deepEqual(longer.messages[2], { role: "user", content: "more" });
+});
