@@ -1,5 +1,6 @@
 //! Native tests of the whole crate: one binary, one module per part.
 
 mod cost;
+mod sessions;
 mod structure;
 mod undo;
