@@ -1,0 +1,744 @@
+//! The origin's private file system: an append-only log of batches with an index in memory.
+//!
+//! One record per batch, so that a batch is whole or torn, and a torn one at the end is cut off. Two files take turns: what is
+//! alive is copied to the other one when too much is dead, and that one's header is written last. The files are
+//! [`LogFile`]s, so that a native test can tear them at every byte. `docs/format.md` describes the bytes.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use super::crc::crc32;
+use super::memory::list_map;
+use super::{Batch, Entries, Key, Limits, ListOptions, SyncBackend, closed, conflict};
+use crate::core::error::{Error, Kind, Result};
+
+/// What a file with synchronous access can do.
+pub trait LogFile {
+    /// Returns the size in bytes.
+    fn size(&self) -> Result<u64>;
+    /// Reads up to so many bytes at a position.
+    fn read(&self, at: u64, len: usize) -> Result<Vec<u8>>;
+    /// Writes all bytes at a position.
+    fn write(&self, at: u64, bytes: &[u8]) -> Result<()>;
+    /// Cuts or extends the file.
+    fn truncate(&self, size: u64) -> Result<()>;
+    /// Waits until everything written is safe.
+    fn flush(&self) -> Result<()>;
+    /// Gives the file back to others.
+    fn close(&self);
+}
+
+const MAGIC: [u8; 7] = *b"slkvlog";
+const VERSION: u8 = 1;
+/// Magic, version, generation, checksum, four zeros.
+const HEADER: usize = 24;
+/// Stands before every record, so that the next whole one is found behind damage.
+const MARK: [u8; 4] = *b"\x00\xffKV";
+/// Mark, length, checksum.
+const RECORD_HEAD: usize = 12;
+/// No batch is larger; a length above is damage.
+const MAX_RECORD: usize = 512 * 1024 * 1024;
+/// Less dead weight than this is not worth copying.
+const MIN_DEAD: u64 = 1024 * 1024;
+
+/// Where a value lies in the file.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    at: u64,
+    len: usize,
+}
+
+/// A stretch of the file that is no record; it is kept as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Position in the file.
+    pub at: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+struct Log<F> {
+    files: [F; 2],
+    /// Which of the two is in use.
+    current: usize,
+    generation: u64,
+    end: u64,
+    index: BTreeMap<Key, Place>,
+    live: u64,
+    damage: Vec<Damage>,
+}
+
+/// A store in two files.
+pub struct Opfs<F>(RefCell<Option<Log<F>>>);
+
+impl<F: LogFile> Opfs<F> {
+    /// Opens the store from its two files. Files that hold something other than a log are refused, never emptied.
+    pub fn open(files: [F; 2]) -> Result<Self> {
+        match Log::open(&files) {
+            Ok((current, generation)) => {
+                let mut log = Log {
+                    files,
+                    current,
+                    generation,
+                    end: HEADER as u64,
+                    index: BTreeMap::new(),
+                    live: 0,
+                    damage: Vec::new(),
+                };
+                let scanned = if generation == 0 { log.create() } else { log.scan() };
+                if let Err(error) = scanned {
+                    log.files.iter().for_each(LogFile::close);
+                    return Err(error);
+                }
+                Ok(Opfs(RefCell::new(Some(log))))
+            }
+            Err(error) => {
+                files.iter().for_each(LogFile::close);
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns the stretches that could not be read.
+    pub fn damage(&self) -> Vec<Damage> {
+        self.0.borrow().as_ref().map_or(Vec::new(), |log| log.damage.clone())
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Log<F>) -> Result<T>) -> Result<T> {
+        self.0.borrow_mut().as_mut().ok_or_else(closed).and_then(work)
+    }
+}
+
+impl<F: LogFile> Log<F> {
+    /// Returns which file is in use and its generation; 0 for a store that is new.
+    fn open(files: &[F; 2]) -> Result<(usize, u64)> {
+        let mut best = (0, 0);
+        let mut foreign = false;
+        for (which, file) in files.iter().enumerate() {
+            // A copy that was never finished has no header; the file it was made from has one.
+            match read_header(&file.read(0, HEADER)?)? {
+                Some(generation) if generation > best.1 => best = (which, generation),
+                Some(_) => {}
+                None => foreign |= file.size()? > HEADER as u64,
+            }
+        }
+        if best.1 == 0 && foreign {
+            return Err(Error::new(Kind::Corrupt, "the file is not a log of this library"));
+        }
+        Ok(best)
+    }
+
+    fn file(&self) -> &F {
+        let [a, b] = &self.files;
+        if self.current == 0 { a } else { b }
+    }
+
+    fn other(&self) -> &F {
+        let [a, b] = &self.files;
+        if self.current == 0 { b } else { a }
+    }
+
+    fn create(&mut self) -> Result<()> {
+        self.generation = 1;
+        self.file().truncate(0)?;
+        self.file().write(0, &header(1))?;
+        self.file().flush()
+    }
+
+    /// Reads every record, passes over damage and cuts off a torn end.
+    fn scan(&mut self) -> Result<()> {
+        let size = self.file().size()?;
+        let mut at = HEADER as u64;
+        while at < size {
+            if let Some(payload) = self.record_at(at, size)? {
+                let len = payload.len();
+                self.apply(at + RECORD_HEAD as u64, &payload)?;
+                at += (RECORD_HEAD + len) as u64;
+                continue;
+            }
+            let Some(next) = self.next_record(at + 1, size)? else { break };
+            self.damage.push(Damage { at, len: next - at });
+            at = next;
+        }
+        self.end = at;
+        if at < size {
+            self.file().truncate(at)?;
+            self.file().flush()?;
+        }
+        Ok(())
+    }
+
+    /// Returns the payload of the record at a position, when it is whole.
+    fn record_at(&self, at: u64, size: u64) -> Result<Option<Vec<u8>>> {
+        let head = self.file().read(at, RECORD_HEAD)?;
+        let Some((len, sum)) = read_record_head(&head) else { return Ok(None) };
+        if at + (RECORD_HEAD + len) as u64 > size {
+            return Ok(None);
+        }
+        let payload = self.file().read(at + RECORD_HEAD as u64, len)?;
+        Ok((payload.len() == len && crc32(&payload) == sum).then_some(payload))
+    }
+
+    fn next_record(&self, from: u64, size: u64) -> Result<Option<u64>> {
+        const STEP: usize = 64 * 1024;
+        let mut at = from;
+        while at < size {
+            let bytes = self.file().read(at, STEP + MARK.len() - 1)?;
+            for (offset, window) in bytes.windows(MARK.len()).enumerate() {
+                if window == MARK && self.record_at(at + offset as u64, size)?.is_some() {
+                    return Ok(Some(at + offset as u64));
+                }
+            }
+            at += STEP as u64;
+        }
+        Ok(None)
+    }
+
+    /// Takes the changes of one record into the index; `start` is where its payload lies.
+    fn apply(&mut self, start: u64, payload: &[u8]) -> Result<()> {
+        let mut rest = Reader { bytes: payload, at: 0 };
+        while rest.at < payload.len() {
+            let change = rest.change().ok_or_else(|| Error::new(Kind::NewerFormat, "a record of an unknown kind"))?;
+            match change {
+                Change::Put { key, at, len } => self.put(key, Place { at: start + at as u64, len }),
+                Change::Delete { key } => self.forget(&key),
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, key: String, place: Place) {
+        self.forget(&key);
+        self.live += (key.len() + place.len) as u64;
+        self.index.insert(Key(key), place);
+    }
+
+    fn forget(&mut self, key: &str) {
+        if let Some(old) = self.index.remove(&Key(key.into())) {
+            self.live = self.live.saturating_sub((key.len() + old.len) as u64);
+        }
+    }
+
+    fn value(&self, place: Place) -> Result<Vec<u8>> {
+        let bytes = self.file().read(place.at, place.len)?;
+        if bytes.len() == place.len { Ok(bytes) } else { Err(Error::new(Kind::Corrupt, "a value ends early")) }
+    }
+
+    fn find(&self, key: &str) -> Result<Option<Vec<u8>>> {
+        self.index.get(&Key(key.into())).map(|place| self.value(*place)).transpose()
+    }
+
+    fn check(&self, batch: &Batch) -> Result<()> {
+        for (key, expected) in &batch.checks {
+            if &self.find(key)? != expected {
+                return Err(conflict(key));
+            }
+        }
+        Ok(())
+    }
+
+    fn transact(&mut self, batch: &Batch) -> Result<()> {
+        self.check(batch)?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let payload = encode(batch);
+        let written = self.file().write(self.end, &record(&payload)).and_then(|()| self.file().flush());
+        if let Err(error) = written {
+            // What is half there would be cut off at the next opening anyway.
+            let _ = self.file().truncate(self.end);
+            return Err(error);
+        }
+        self.apply(self.end + RECORD_HEAD as u64, &payload)?;
+        self.end += (RECORD_HEAD + payload.len()) as u64;
+        let dead = self.end.saturating_sub(self.live);
+        // A copy would drop what could not be read; it stays where it is instead.
+        if dead > MIN_DEAD.max(self.live.saturating_mul(2)) && self.damage.is_empty() {
+            // The batch is safe whether or not this works.
+            let _ = self.compact();
+        }
+        Ok(())
+    }
+
+    /// Copies what is alive to the other file. Its header comes last: until then the old file counts.
+    fn compact(&mut self) -> Result<()> {
+        let copy = self.copy_live();
+        if copy.is_err() {
+            let _ = self.other().truncate(0);
+        }
+        let (index, end) = copy?;
+        self.current = 1 - self.current;
+        self.generation += 1;
+        self.index = index;
+        self.end = end;
+        // The one that is out of use.
+        self.other().truncate(0)
+    }
+
+    fn copy_live(&self) -> Result<(BTreeMap<Key, Place>, u64)> {
+        let to = self.other();
+        to.truncate(0)?;
+        to.write(0, &[0; HEADER])?;
+        let mut at = HEADER as u64;
+        let mut index = BTreeMap::new();
+        for (key, place) in &self.index {
+            let value = self.value(*place)?;
+            let puts = vec![(key.0.clone(), value)];
+            let payload = encode(&Batch { puts, ..Batch::default() });
+            to.write(at, &record(&payload))?;
+            at += (RECORD_HEAD + payload.len()) as u64;
+            index.insert(key.clone(), Place { at: at - place.len as u64, len: place.len });
+        }
+        to.flush()?;
+        to.write(0, &header(self.generation + 1))?;
+        to.flush()?;
+        Ok((index, at))
+    }
+}
+
+impl<F: LogFile> SyncBackend for Opfs<F> {
+    fn limits(&self) -> Limits {
+        Limits { max_value_bytes: 64 * 1024 * 1024, max_batch: 10_000 }
+    }
+
+    fn get(&self, key: &str) -> Result<Option<Vec<u8>>> {
+        self.with(|log| log.find(key))
+    }
+
+    fn list(&self, start: &str, end: &str, options: ListOptions) -> Result<Entries> {
+        self.with(|log| {
+            let mut found =
+                list_map(&log.index, start, end, ListOptions { keys_only: true, ..options }, |_, _| Vec::new());
+            if !options.keys_only {
+                for (key, value) in &mut found {
+                    *value = log.find(key)?.unwrap_or_default();
+                }
+            }
+            Ok(found)
+        })
+    }
+
+    fn transact(&self, batch: &Batch) -> Result<()> {
+        self.with(|log| log.transact(batch))
+    }
+
+    fn close(&self) -> Result<()> {
+        if let Some(log) = self.0.borrow_mut().take() {
+            log.files.iter().for_each(LogFile::close);
+        }
+        Ok(())
+    }
+}
+
+fn header(generation: u64) -> Vec<u8> {
+    let mut out = MAGIC.to_vec();
+    out.push(VERSION);
+    out.extend_from_slice(&generation.to_le_bytes());
+    out.extend_from_slice(&crc32(&out).to_le_bytes());
+    out.resize(HEADER, 0);
+    out
+}
+
+/// Reads a generation; `None` when this is no finished header.
+fn read_header(bytes: &[u8]) -> Result<Option<u64>> {
+    let (Some(magic), Some(version), Some(number), Some(sum), Some(signed)) =
+        (bytes.get(..7), bytes.get(7), bytes.get(8..16), bytes.get(16..20), bytes.get(..16))
+    else {
+        return Ok(None);
+    };
+    if magic != MAGIC || sum != crc32(signed).to_le_bytes() {
+        return Ok(None);
+    }
+    if *version != VERSION {
+        return Err(Error::new(Kind::NewerFormat, "the file was written by a newer version")
+            .with("version", i32::from(*version)));
+    }
+    Ok(number.try_into().ok().map(u64::from_le_bytes))
+}
+
+fn read_record_head(head: &[u8]) -> Option<(usize, u32)> {
+    let number = |from: usize| head.get(from..from + 4)?.try_into().ok().map(u32::from_le_bytes);
+    let len = number(4)? as usize;
+    (head.get(..4)? == MARK && len > 0 && len <= MAX_RECORD).then_some((len, number(8)?))
+}
+
+fn record(payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(RECORD_HEAD + payload.len());
+    out.extend_from_slice(&MARK);
+    out.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+    out.extend_from_slice(&crc32(payload).to_le_bytes());
+    out.extend_from_slice(payload);
+    out
+}
+
+const PUT: u8 = 1;
+const DELETE: u8 = 2;
+
+fn encode(batch: &Batch) -> Vec<u8> {
+    let mut out = Vec::new();
+    let text = |out: &mut Vec<u8>, bytes: &[u8]| {
+        out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        out.extend_from_slice(bytes);
+    };
+    for key in &batch.deletes {
+        out.push(DELETE);
+        text(&mut out, key.as_bytes());
+    }
+    for (key, value) in &batch.puts {
+        out.push(PUT);
+        text(&mut out, key.as_bytes());
+        text(&mut out, value);
+    }
+    out
+}
+
+enum Change {
+    Put { key: String, at: usize, len: usize },
+    Delete { key: String },
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn take(&mut self, len: usize) -> Option<&[u8]> {
+        let found = self.bytes.get(self.at..self.at.checked_add(len)?)?;
+        self.at += len;
+        Some(found)
+    }
+
+    fn number(&mut self) -> Option<usize> {
+        self.take(4)?.try_into().ok().map(|bytes| u32::from_le_bytes(bytes) as usize)
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let len = self.number()?;
+        String::from_utf8(self.take(len)?.to_vec()).ok()
+    }
+
+    fn change(&mut self) -> Option<Change> {
+        let kind = self.take(1)?.first().copied()?;
+        let key = self.text()?;
+        match kind {
+            PUT => {
+                let len = self.number()?;
+                let at = self.at;
+                self.take(len)?;
+                Some(Change::Put { key, at, len })
+            }
+            DELETE => Some(Change::Delete { key }),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(target_family = "wasm")]
+pub use self::worker::{SyncFile, open_worker};
+
+#[cfg(target_family = "wasm")]
+mod worker {
+    use js_sys::{Promise, Reflect};
+    use wasm_bindgen::prelude::wasm_bindgen;
+    use wasm_bindgen::{JsCast, JsValue};
+    use wasm_bindgen_futures::JsFuture;
+    use web_sys::{
+        DomException, FileSystemDirectoryHandle, FileSystemFileHandle, FileSystemGetDirectoryOptions,
+        FileSystemGetFileOptions, FileSystemReadWriteOptions, FileSystemSyncAccessHandle, StorageManager,
+    };
+
+    use super::{LogFile, Opfs};
+    use crate::core::error::{Error, Kind, Result};
+
+    /// How often a file that another one holds is asked for, and how long between.
+    const TRIES: u32 = 10;
+    const PAUSE_MS: f64 = 60.0;
+
+    #[wasm_bindgen]
+    extern "C" {
+        #[wasm_bindgen(js_name = setTimeout)]
+        fn set_timeout(work: &JsValue, ms: f64) -> JsValue;
+    }
+
+    /// A file open for synchronous access.
+    #[derive(Debug)]
+    pub struct SyncFile(FileSystemSyncAccessHandle);
+
+    fn fault(thrown: JsValue) -> Error {
+        let exception = thrown.dyn_ref::<DomException>();
+        let name = exception.map_or_else(String::new, DomException::name);
+        let kind = match name.as_str() {
+            "QuotaExceededError" => Kind::Quota,
+            "NoModificationAllowedError" => Kind::Locked,
+            "SecurityError" | "NotSupportedError" => Kind::Unavailable,
+            "InvalidStateError" => Kind::Disposed,
+            _ => Kind::Storage,
+        };
+        let message = exception.map_or_else(|| "the file could not be used".into(), DomException::message);
+        Error::new(kind, format!("OPFS: {message}")).with("name", name)
+    }
+
+    fn at(position: u64) -> FileSystemReadWriteOptions {
+        let options = FileSystemReadWriteOptions::new();
+        options.set_at(position as f64);
+        options
+    }
+
+    impl LogFile for SyncFile {
+        fn size(&self) -> Result<u64> {
+            self.0.get_size().map(|size| size as u64).map_err(fault)
+        }
+
+        fn read(&self, position: u64, len: usize) -> Result<Vec<u8>> {
+            let room = self.size()?.saturating_sub(position);
+            let mut bytes = vec![0; len.min(usize::try_from(room).unwrap_or(usize::MAX))];
+            let read = self.0.read_with_u8_array_and_options(&mut bytes, &at(position)).map_err(fault)?;
+            bytes.truncate(read as usize);
+            Ok(bytes)
+        }
+
+        fn write(&self, position: u64, bytes: &[u8]) -> Result<()> {
+            let written = self.0.write_with_u8_array_and_options(bytes, &at(position)).map_err(fault)?;
+            // A disk that fills up takes what it can.
+            if written as usize == bytes.len() {
+                Ok(())
+            } else {
+                Err(Error::new(Kind::Quota, "OPFS: the disk is full"))
+            }
+        }
+
+        fn truncate(&self, size: u64) -> Result<()> {
+            self.0.truncate_with_f64(size as f64).map_err(fault)
+        }
+
+        fn flush(&self) -> Result<()> {
+            self.0.flush().map_err(fault)
+        }
+
+        fn close(&self) {
+            self.0.close();
+        }
+    }
+
+    /// Opens the store of a name; only a dedicated worker may.
+    pub async fn open_worker(name: &str) -> Result<Opfs<SyncFile>> {
+        let folder = folder().await?;
+        let first = open_file(&folder, &format!("{name}.a")).await?;
+        let second = match open_file(&folder, &format!("{name}.b")).await {
+            Ok(second) => second,
+            Err(error) => {
+                first.close();
+                return Err(error);
+            }
+        };
+        Opfs::open([first, second])
+    }
+
+    async fn folder() -> Result<FileSystemDirectoryHandle> {
+        let missing = || Error::new(Kind::Unavailable, "there is no private file system here");
+        let navigator = Reflect::get(&js_sys::global(), &"navigator".into()).map_err(|_| missing())?;
+        let storage = Reflect::get(&navigator, &"storage".into()).map_err(|_| missing())?;
+        let can = Reflect::get(&storage, &"getDirectory".into()).is_ok_and(|found| found.is_function());
+        let handle = Reflect::get(&js_sys::global(), &"FileSystemSyncAccessHandle".into());
+        if !can || handle.is_ok_and(|found| found.is_undefined()) {
+            return Err(missing());
+        }
+        let root: FileSystemDirectoryHandle =
+            wait(storage.unchecked_into::<StorageManager>().get_directory()).await?.unchecked_into();
+        let options = FileSystemGetDirectoryOptions::new();
+        options.set_create(true);
+        Ok(wait(root.get_directory_handle_with_options("sessionlog", &options)).await?.unchecked_into())
+    }
+
+    async fn open_file(folder: &FileSystemDirectoryHandle, name: &str) -> Result<SyncFile> {
+        let options = FileSystemGetFileOptions::new();
+        options.set_create(true);
+        let file: FileSystemFileHandle =
+            wait(folder.get_file_handle_with_options(name, &options)).await?.unchecked_into();
+        let mut tries = 1;
+        loop {
+            let can = Reflect::get(&file, &"createSyncAccessHandle".into()).is_ok_and(|found| found.is_function());
+            if !can {
+                return Err(Error::new(Kind::Unavailable, "OPFS works in a dedicated worker only"));
+            }
+            match wait(file.create_sync_access_handle()).await {
+                Ok(handle) => return Ok(SyncFile(handle.unchecked_into())),
+                // A tab that just closed needs a moment to let go.
+                Err(error) if error.kind() == Kind::Locked && tries < TRIES => pause().await?,
+                Err(error) => return Err(error),
+            }
+            tries += 1;
+        }
+    }
+
+    async fn wait(promise: Promise) -> Result<JsValue> {
+        JsFuture::from(promise).await.map_err(fault)
+    }
+
+    async fn pause() -> Result<()> {
+        let promise = Promise::new(&mut |resolve, _| {
+            set_timeout(&resolve, PAUSE_MS);
+        });
+        wait(promise).await.map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use super::*;
+
+    /// A file in memory that can fail.
+    #[derive(Clone, Default)]
+    struct Fake {
+        bytes: Rc<RefCell<Vec<u8>>>,
+        full: Rc<Cell<bool>>,
+        closed: Rc<Cell<bool>>,
+    }
+
+    impl LogFile for Fake {
+        fn size(&self) -> Result<u64> {
+            Ok(self.bytes.borrow().len() as u64)
+        }
+        fn read(&self, at: u64, len: usize) -> Result<Vec<u8>> {
+            let bytes = self.bytes.borrow();
+            let from = (at as usize).min(bytes.len());
+            Ok(bytes[from..from.saturating_add(len).min(bytes.len())].to_vec())
+        }
+        fn write(&self, at: u64, new: &[u8]) -> Result<()> {
+            let at = at as usize;
+            let mut bytes = self.bytes.borrow_mut();
+            let new = if self.full.get() { &new[..new.len() / 2] } else { new };
+            if bytes.len() < at + new.len() {
+                bytes.resize(at + new.len(), 0);
+            }
+            bytes[at..at + new.len()].copy_from_slice(new);
+            if self.full.get() { Err(Error::new(Kind::Quota, "full")) } else { Ok(()) }
+        }
+        fn truncate(&self, size: u64) -> Result<()> {
+            self.bytes.borrow_mut().resize(size as usize, 0);
+            Ok(())
+        }
+        fn flush(&self) -> Result<()> {
+            Ok(())
+        }
+        fn close(&self) {
+            self.closed.set(true);
+        }
+    }
+
+    fn put(store: &Opfs<Fake>, key: &str, value: &[u8]) -> Result<()> {
+        SyncBackend::transact(store, &Batch { puts: vec![(key.into(), value.to_vec())], ..Batch::default() })
+    }
+
+    fn all<F: LogFile>(store: &Opfs<F>) -> Entries {
+        SyncBackend::list(store, "", "\u{ffff}", ListOptions::default()).unwrap()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> [Fake; 2] {
+        let file = Fake::default();
+        *file.bytes.borrow_mut() = bytes.to_vec();
+        [file, Fake::default()]
+    }
+
+    fn three() -> (Vec<u8>, Vec<usize>) {
+        let files = [Fake::default(), Fake::default()];
+        let store = Opfs::open(files.clone()).unwrap();
+        let mut ends = vec![files[0].bytes.borrow().len()];
+        for (key, value) in [("a", b"one".as_slice()), ("b", b""), ("c", &[0; 40])] {
+            put(&store, key, value).unwrap();
+            ends.push(files[0].bytes.borrow().len());
+        }
+        let bytes = files[0].bytes.borrow().clone();
+        (bytes, ends)
+    }
+
+    /// PERSIST.13
+    #[test]
+    fn a_file_cut_at_any_byte_opens_with_the_whole_batches_and_takes_new_ones() {
+        let (bytes, ends) = three();
+        for cut in HEADER..=bytes.len() {
+            let store = Opfs::open(from_bytes(&bytes[..cut])).unwrap();
+            let whole = ends.iter().filter(|end| **end <= cut).count() - 1;
+            assert_eq!(all(&store).len(), whole, "cut at {cut}");
+            put(&store, "z", b"new").unwrap();
+            assert_eq!(SyncBackend::get(&store, "z").unwrap(), Some(b"new".to_vec()));
+            assert!(store.damage().is_empty());
+        }
+    }
+
+    #[test]
+    fn nuls_at_the_end_are_cut_off_and_damage_in_the_middle_costs_one_batch() {
+        let (bytes, ends) = three();
+        let mut nuls = bytes.clone();
+        nuls.extend([0; 100]);
+        let files = from_bytes(&nuls);
+        assert_eq!(all(&Opfs::open(files.clone()).unwrap()).len(), 3);
+        assert_eq!(files[0].bytes.borrow().len(), bytes.len());
+        for at in ends[1]..ends[2] {
+            let mut broken = bytes.clone();
+            broken[at] ^= 0xff;
+            let store = Opfs::open(from_bytes(&broken)).unwrap();
+            let keys: Vec<String> = all(&store).into_iter().map(|(key, _)| key).collect();
+            assert_eq!(keys, ["a", "c"], "byte {at}");
+            assert_eq!(store.damage(), [Damage { at: ends[1] as u64, len: (ends[2] - ends[1]) as u64 }]);
+        }
+    }
+
+    #[test]
+    fn what_is_no_log_is_refused_and_left_as_it_is() {
+        let (mut bytes, _) = three();
+        for at in 0..20 {
+            let mut broken = bytes.clone();
+            broken[at] ^= 1;
+            let files = from_bytes(&broken);
+            assert_eq!(Opfs::open(files.clone()).err().unwrap().code(), "corrupt");
+            assert_eq!(*files[0].bytes.borrow(), broken);
+            assert!(files[0].closed.get() && files[1].closed.get());
+        }
+        bytes.splice(..20, header(1)[..20].iter().copied());
+        bytes[7] = 2;
+        let sum = crc32(&bytes[..16]).to_le_bytes();
+        bytes[16..20].copy_from_slice(&sum);
+        assert_eq!(Opfs::open(from_bytes(&bytes)).err().unwrap().code(), "newer_format");
+    }
+
+    #[test]
+    fn a_full_disk_takes_nothing_of_the_batch_and_room_later_takes_all() {
+        let files = [Fake::default(), Fake::default()];
+        let store = Opfs::open(files.clone()).unwrap();
+        put(&store, "a", b"1").unwrap();
+        files[0].full.set(true);
+        assert_eq!(put(&store, "b", b"2").unwrap_err().code(), "quota");
+        assert_eq!(SyncBackend::get(&store, "b").unwrap(), None);
+        files[0].full.set(false);
+        put(&store, "c", b"3").unwrap();
+        SyncBackend::close(&store).unwrap();
+        assert_eq!(put(&store, "d", b"4").unwrap_err().code(), "disposed");
+        let keys: Vec<String> = all(&Opfs::open(files).unwrap()).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, ["a", "c"]);
+    }
+
+    #[test]
+    fn dead_weight_is_left_behind_and_a_copy_cut_short_does_not_count() {
+        let files = [Fake::default(), Fake::default()];
+        let store = Opfs::open(files.clone()).unwrap();
+        put(&store, "keep", b"me").unwrap();
+        let before: Vec<Vec<u8>> = files.iter().map(|f| f.bytes.borrow().clone()).collect();
+        for round in 0..30u8 {
+            put(&store, "big", &vec![round; 100_000]).unwrap();
+        }
+        assert!(files.iter().map(|f| f.bytes.borrow().len()).sum::<usize>() < 2_000_000);
+        let expected = all(&store);
+        assert_eq!(all(&Opfs::open(files.clone()).unwrap()), expected);
+        // The same copy, stopped before its header was written.
+        let mut unfinished: Vec<u8> = files.iter().flat_map(|f| f.bytes.borrow().clone()).collect();
+        unfinished[..HEADER].fill(0);
+        let pair = from_bytes(&before[0]);
+        *pair[1].bytes.borrow_mut() = unfinished;
+        assert_eq!(all(&Opfs::open(pair).unwrap()), [("keep".to_string(), b"me".to_vec())]);
+    }
+}
