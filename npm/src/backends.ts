@@ -22,6 +22,8 @@ export interface OpenedBackend { backend: KeyValueBackend; kind: string; durable
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
+/** Longer than a batch of localStorage takes. */
+const INTENT_MS = 150;
 
 /** Runs one call of a raw class; both ways of failing come out as SessionLogError. */
 function run<T>(work: () => unknown): T | Promise<T> {
@@ -71,8 +73,19 @@ const openers: { [K in StorageSpec["kind"]]: (spec: Extract<StorageSpec, { kind:
     const raw = await run<RawBackend>(() => call((m) => m.raw_open_indexed_db(spec.name, spec.durability === "strict", spec.openTimeoutMs)));
     return wrap(raw, { name: "indexeddb", maxValueBytes: 64 * MIB, maxBatch: 10_000 });
   },
-  localstorage: () => { throw new SessionLogError("unavailable", "localStorage is not built yet"); },
-  opfs: () => { throw new SessionLogError("unavailable", "OPFS is not built yet"); },
+  localstorage: async (spec) => {
+    const prefix = spec.prefix ?? "sessionlog";
+    // A batch that another tab is in the middle of looks like one that was never finished, for as long as it takes.
+    const seen = call((m) => m.raw_local_storage_intent(prefix));
+    if (seen !== undefined) await new Promise((resolve) => setTimeout(resolve, INTENT_MS));
+    const raw = call((m) => m.raw_open_local_storage(prefix, seen)) as RawBackend;
+    return wrap(raw, { name: "localstorage", sync: true, maxValueBytes: 256 * KIB, maxBatch: 256 });
+  },
+  opfs: async (spec) => {
+    const raw = await run<RawBackend>(() => call((m) => m.raw_open_opfs(fileName(spec.name ?? "sessionlog"))));
+    // Not `sync`, although it is: an append would then wait for the disk every time.
+    return wrap(raw, { name: "opfs", maxValueBytes: 64 * MIB, maxBatch: 10_000 });
+  },
   custom: (spec) => spec.backend,
 };
 
@@ -85,6 +98,22 @@ export async function openBackend(spec: StorageSpec): Promise<KeyValueBackend> {
   } catch (thrown) {
     throw toError(thrown);
   }
+}
+
+/** Names of ours become names of files. */
+function fileName(name: string): string {
+  if (/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$/.test(name)) return name;
+  throw new SessionLogError("invalid_argument", "the name of an OPFS store must be 1 to 100 of [A-Za-z0-9_.-]");
+}
+
+/**
+ * Runs the conformance suite that the built-in backends pass against any backend. `make` opens it, several times over; the
+ * suite works below the prefix `check/` and leaves nothing there.
+ */
+export async function checkBackend(make: () => Promise<KeyValueBackend> | KeyValueBackend): Promise<{ passed: number; failed: Array<{ name: string; message: string }> }> {
+  if (typeof make !== "function") throw new SessionLogError("invalid_argument", "checkBackend takes a function that opens the backend");
+  const text = (await run<string>(() => call((m) => m.raw_check_backend(make)))) as string;
+  return JSON.parse(text) as { passed: number; failed: Array<{ name: string; message: string }> };
 }
 
 /** The storage a page gets without asking for one: IndexedDB where there is one, else memory. */
@@ -101,6 +130,12 @@ function hasIndexedDb(): boolean {
   }
 }
 
+/** Whether what is acknowledged outlives the process, and why not. */
+function durability(kind: StorageSpec["kind"]): Pick<OpenedBackend, "durable" | "reason"> {
+  if (kind !== "localstorage") return { durable: kind !== "memory" };
+  return { durable: false, reason: { code: "storage", message: "localStorage is best effort: browsers lose recent items when they are killed" } };
+}
+
 /** Codes that mean "there is no storage here", as opposed to a store that is there and must not be passed over. */
 const ABSENT: ReadonlySet<string> = new Set(["unavailable"]);
 
@@ -111,7 +146,7 @@ const ABSENT: ReadonlySet<string> = new Set(["unavailable"]);
 export async function openOrMemory(spec: StorageSpec = defaultSpec()): Promise<OpenedBackend> {
   try {
     const backend = await openBackend(spec);
-    return { backend, kind: spec.kind, durable: spec.kind !== "memory" };
+    return { backend, kind: spec.kind, ...durability(spec.kind) };
   } catch (thrown) {
     const error = toError(thrown);
     if (!ABSENT.has(error.code)) throw error;

@@ -7,3 +7,4 @@ export { CostTotal, PriceTable, normalizeUsage, usageOfStream } from "./cost.js"
 export { RunFs, VirtualFs } from "./vfs.js";
 export { UndoJournal } from "./journal.js";
 export { toJustBash } from "./just-bash.js";
+export { checkBackend } from "./backends.js";
