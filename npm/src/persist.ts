@@ -21,6 +21,8 @@ export interface WriterHost {
   /** Events that another writer stored were put in before ours: those from `from` up to `to`, save the ones in `ours`. */
   rebased(from: number, to: number, ours: ReadonlySet<string>, visible: number): void;
   warn(code: string, message: string): void;
+  /** Events reached the store. */
+  stored(): void;
 }
 
 /** An event that is to be stored before anyone sees it. */
@@ -175,7 +177,7 @@ export class Writer {
       case "reload": return this.#start(this.#reload());
       case "durable":
         this.durable = step.seq;
-        return;
+        return this.#host.stored();
       case "reveal": return this.#release(step.token, "reveal");
       case "withdraw": return this.#release(step.token, "withdraw");
       case "settled": return this.#settle(step.token, step.ok);

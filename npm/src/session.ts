@@ -36,6 +36,8 @@ export interface SessionHome {
   recordBytes(session: Session): Uint8Array;
   patchRecord(session: Session, change: { [field: string]: JsonValue }): void;
   detach(session: Session): void;
+  /** Events reached the store. */
+  stored(session: Session): void;
 }
 
 const OPEN_BRACE = 123;
@@ -95,6 +97,7 @@ export class Session {
       recordBytes: () => home.recordBytes(this),
       rebased: (from, to, ours, visible) => this.#rebased(from, to, ours, visible),
       warn: home.warn,
+      stored: () => home.stored(this),
     };
     this.#writer = new Writer(host, header, fence, durable);
     exposeSession(this, {
@@ -386,7 +389,7 @@ export class Session {
   /** @internal Takes in what the writer in another tab has stored since. */
   async follow(): Promise<void> {
     if (this.#state !== "live" || !this.#readOnly) return;
-    const stored = await readLog(this.#home.backend, this.id);
+    const stored = await readLog(this.#home.backend, this.id, Infinity, this.#visible);
     if (stored === null || this.disposed) return;
     const joined = joinBytes(stored.lines);
     call(() => this.#raw.load(joined));
@@ -399,10 +402,17 @@ export class Session {
 
   /** @internal The writer has gone: this tab writes from now on. */
   async takeOver(): Promise<void> {
+    if (this.#state !== "live" || !this.#readOnly) return;
     const fence = await takeOver(this.#home.backend, this.id);
     await this.follow();
     this.#readOnly = false;
     this.#writer.lead(fence, this.#visible);
+  }
+
+  /** @internal Appends what closes a turn that was cut off. */
+  closeOpenTurn(): void {
+    const closers = JSON.parse(call(() => this.#raw.closers())) as Array<{ type: string; data: unknown }>;
+    for (const { type, data } of closers) this.append(type, data);
   }
 
   dispose(): Promise<void> {

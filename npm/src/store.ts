@@ -9,6 +9,7 @@ import { rawPrices } from "./cost.js";
 import { SessionLogError, toError } from "./errors.js";
 import { declareEvent, eventClass } from "./event-types.js";
 import { exposeStore } from "./internal.js";
+import { Channel, takeLease, type Lease } from "./lease.js";
 import { DeliveryQueue, Listeners } from "./listeners.js";
 import { arrange, sweepPlan, type SessionsOptions, type SweepPolicy } from "./catalogue.js";
 import { joinBytes } from "./persist.js";
@@ -24,6 +25,17 @@ type StoreEvent = "session/created" | "session/disposed" | "session/event" | "se
 
 const RECORDS: [string, string] = ["r/", "r0"];
 const MAX_RECAP = 8_000;
+
+/** Tabs share what the browser stores; a store of the caller's own relies on its conditional writes. */
+function sharedName(options: OpenOptions, storage: OpenedBackend): string | null {
+  const spec = options.storage;
+  switch (storage.kind) {
+    case "indexeddb":
+    case "opfs": return `sessionlog/${storage.kind}/${(spec as { name?: string } | undefined)?.name ?? ""}`;
+    case "localstorage": return `sessionlog/localstorage/${(spec as { prefix?: string } | undefined)?.prefix ?? ""}`;
+    default: return null;
+  }
+}
 
 /** At most 80 characters of what was given, for a message. */
 function quote(given: string): string {
@@ -60,11 +72,17 @@ export class SessionStore {
   #closing: Promise<void> | null = null;
   #ended = false;
   #endings: Array<() => void> = [];
+  #leases = new Map<Session, Lease>();
+  #channel: Channel;
+  /** Names locks and channels between tabs; null where no other tab can reach the same store. */
+  #shared: string | null;
 
   private constructor(env: RawEnv, storage: OpenedBackend, options: OpenOptions) {
     this.#env = env;
     this.#storage = storage;
     this.#options = options;
+    this.#shared = sharedName(options, storage);
+    this.#channel = new Channel(this.#shared, (id) => void this.#live.get(id)?.follow().catch((thrown: unknown) => this.#warn("follow", toError(thrown).message)));
     this.#home = {
       store: this as never,
       backend: storage.backend,
@@ -79,6 +97,7 @@ export class SessionStore {
       flushed: () => this.#flushListeners(),
       recordBytes: (session) => this.#recordBytes(session),
       patchRecord: (session, change) => this.#patch(session.id, change),
+      stored: (session) => this.#channel.grown(session.id),
       detach: (session) => this.#detach(session),
     };
     exposeStore(this, {
@@ -215,6 +234,7 @@ export class SessionStore {
   announce(session: Session): void {
     this.#check();
     this.#created.collect([session]);
+    void this.#lease(session.id, () => {}).then((lease) => (session.disposed ? lease.release() : this.#leases.set(session, lease)), () => {});
     session.writer.flush().catch(() => {});
   }
 
@@ -242,20 +262,53 @@ export class SessionStore {
 
   async #load(id: string, options: { recover?: string; unknownEvents?: string }): Promise<Session> {
     await this.#checkStored(id);
+    const closes = (options.recover ?? "close") === "close";
+    const lease = await this.#lease(id, () => void this.#lead(id, closes));
+    try {
+      return await this.#open(id, lease, closes, options.unknownEvents === "refuse");
+    } catch (thrown) {
+      lease.release();
+      throw thrown;
+    }
+  }
+
+  async #open(id: string, lease: Lease, closes: boolean, refuses: boolean): Promise<Session> {
     // The session is taken over before it is read: nothing an earlier writer has under way can arrive after that.
-    const fence = await takeOver(this.#storage.backend, id);
+    const fence = lease.held ? await takeOver(this.#storage.backend, id) : new Uint8Array();
     const { raw, stored } = await this.#loadRaw(id);
     this.#check();
-    if (options.unknownEvents === "refuse") this.#refuseUnknown(raw);
-    const session = new Session(raw, this.#home, stored.header, fence, call(() => raw.len()), false);
+    if (refuses) this.#refuseUnknown(raw);
+    const entry = await this.#entry(id).catch(() => null);
+    const session = new Session(raw, this.#home, stored.header, fence, call(() => raw.len()), !lease.held);
     this.#reportDamage(raw, id);
-    this.#entries.set(id, await this.#entry(id).catch(() => freshEntry(session as never, {})));
+    this.#entries.set(id, entry ?? freshEntry(session as never, {}));
     this.#live.set(id, session);
+    this.#leases.set(session, lease);
     session.goLive();
-    if ((options.recover ?? "close") === "close") {
-      for (const { type, data } of JSON.parse(call(() => raw.closers())) as Array<{ type: string; data: unknown }>) session.append(type, data);
-    }
+    if (!lease.held) session.writer.follow();
+    else if (closes) session.closeOpenTurn();
     return session;
+  }
+
+  async #lease(id: string, onLead: () => void): Promise<Lease> {
+    const wait = this.#options.lockTimeoutMs ?? 0;
+    const lease = await takeLease(this.#shared === null ? null : `${this.#shared}/${id}`, wait, onLead);
+    if (lease.held || wait === 0) return lease;
+    lease.release();
+    throw new SessionLogError("locked", `another tab holds session ${quote(id)}`, { id });
+  }
+
+  /** The tab that wrote a session has gone: this one writes it from now on. */
+  async #lead(id: string, closes: boolean): Promise<void> {
+    const session = this.#live.get(id);
+    if (session === undefined) return;
+    try {
+      await session.takeOver();
+      this.#entries.set(id, await this.#stored(id).catch(() => this.#entries.get(id) as Entry));
+      if (closes) session.closeOpenTurn();
+    } catch (thrown) {
+      this.#warn("lease", `the session could not be taken over: ${toError(thrown).message}`);
+    }
   }
 
   async #checkStored(id: string): Promise<void> {
@@ -363,8 +416,8 @@ export class SessionStore {
         this.#warn("corrupt", `${toError(thrown).message} (session ${id})`);
       }
     }
-    for (const id of this.#live.keys()) {
-      const entry = this.#entries.get(id);
+    for (const [id, session] of this.#live) {
+      const entry = session.readOnly ? undefined : this.#entries.get(id);
       if (entry !== undefined) found.set(id, entry);
     }
     return found;
@@ -396,8 +449,11 @@ export class SessionStore {
 
   async #entry(id: string): Promise<Entry> {
     this.#checkId(id);
-    const known = this.#live.has(id) ? this.#entries.get(id) : undefined;
-    if (known !== undefined) return known;
+    const known = this.#live.get(id)?.readOnly === false ? this.#entries.get(id) : undefined;
+    return known ?? this.#stored(id);
+  }
+
+  async #stored(id: string): Promise<Entry> {
     const bytes = await this.#storage.backend.get(keys.record(id));
     if (bytes === null) throw notFound(id);
     return decodeEntry(bytes);
@@ -569,6 +625,8 @@ export class SessionStore {
 
   #detach(session: Session): void {
     if (this.#live.get(session.id) === session) this.#live.delete(session.id);
+    this.#leases.get(session)?.release();
+    this.#leases.delete(session);
     this.#disposedListeners.emit([session], (thrown) => this.#contained(thrown));
   }
 
@@ -581,6 +639,7 @@ export class SessionStore {
     const failures = (await Promise.allSettled(this.list().map((s) => s.dispose()))).filter((r) => r.status === "rejected");
     this.#ended = true;
     for (const end of this.#endings) end();
+    this.#channel.close();
     await this.#storage.backend.close?.();
     this.#env.free();
     if (failures[0] !== undefined) throw toError(failures[0].reason);

@@ -33,16 +33,16 @@ export async function readHeader(backend: KeyValueBackend, id: string): Promise<
   }
 }
 
-/** Reads a session's lines, those of its base first; null when there is no such session. */
-export async function readLog(backend: KeyValueBackend, id: string, upto = Infinity): Promise<StoredLog | null> {
+/** Reads a session's lines up to `upto`, those of its base first, from the segment that holds `start`; null when there is no such session. */
+export async function readLog(backend: KeyValueBackend, id: string, upto = Infinity, start = 0): Promise<StoredLog | null> {
   const header = await readHeader(backend, id);
   if (header === null) return null;
   const lines: Uint8Array[] = [];
-  let from = 0;
-  if (header.base !== undefined) {
+  let from = start;
+  if (header.base !== undefined && start < header.base.count) {
     from = header.base.count;
     const count = Math.min(from, upto);
-    const base = await readLog(backend, header.base.id, count);
+    const base = await readLog(backend, header.base.id, count, start);
     if (base === null) throw new SessionLogError("corrupt", "the first events of the session are missing from the store", { id, base: header.base.id });
     lines.push(...cutLines(base.lines, count));
   }

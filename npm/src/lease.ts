@@ -1,0 +1,97 @@
+// Who writes a session when several tabs have it open: a lock per session, held by the writer; the others wait for it.
+// Where there are no locks, the store's own conditional writes keep the log whole.
+
+export interface Lease {
+  /** Whether this tab writes. */
+  readonly held: boolean;
+  release(): void;
+}
+
+interface Locks {
+  request(name: string, options: { ifAvailable?: boolean; signal?: AbortSignal }, work: (lock: unknown) => Promise<unknown> | unknown): Promise<unknown>;
+}
+
+const locksOf = (): Locks | undefined => (globalThis as { navigator?: { locks?: Locks } }).navigator?.locks;
+
+/** Holds a lock until `release` is called; null when it is not free (or, with a time, did not become so). */
+async function hold(locks: Locks, name: string, options: { ifAvailable?: boolean; signal?: AbortSignal }): Promise<(() => void) | null> {
+  let release: () => void = () => {};
+  const held = new Promise<void>((resolve) => (release = resolve));
+  return new Promise((resolve, reject) => {
+    locks.request(name, options, (lock) => {
+      resolve(lock === null ? null : release);
+      return lock === null ? undefined : held;
+    }).catch(reject);
+  });
+}
+
+/**
+ * Asks for the lease of `name`. Waits up to `waitMs`; after that this tab follows, and `onLead` is called once when the
+ * writer has gone.
+ */
+export async function takeLease(name: string | null, waitMs: number, onLead: () => void): Promise<Lease> {
+  const locks = locksOf();
+  if (name === null || locks === undefined) return { held: true, release: () => {} };
+  const free = await hold(locks, name, { ifAvailable: true });
+  if (free !== null) return { held: true, release: free };
+  const waiting = new AbortController();
+  const later = hold(locks, name, { signal: waiting.signal });
+  if (waitMs > 0) {
+    const won = await inTime(later, waitMs);
+    if (won !== null) return { held: true, release: won };
+  }
+  let ended = false;
+  let release: (() => void) | null = null;
+  later.then(
+    (won) => {
+      release = won;
+      if (ended) won?.();
+      else if (won !== null) onLead();
+    },
+    () => {},
+  );
+  return {
+    held: false,
+    release: () => {
+      ended = true;
+      waiting.abort();
+      release?.();
+    },
+  };
+}
+
+async function inTime<T>(promise: Promise<T>, ms: number): Promise<T | null> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<null>((resolve) => {
+    timer = setTimeout(() => resolve(null), ms);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Word between tabs that a session has grown. */
+export class Channel {
+  #channel: BroadcastChannel | null = null;
+
+  constructor(name: string | null, onGrown: (id: string) => void) {
+    if (name === null || typeof BroadcastChannel !== "function") return;
+    this.#channel = new BroadcastChannel(name);
+    this.#channel.onmessage = ({ data }: MessageEvent<unknown>) => {
+      if (typeof data === "string") onGrown(data);
+    };
+    // Listening keeps no process alive.
+    (this.#channel as unknown as { unref?: () => void }).unref?.();
+  }
+
+  grown(id: string): void {
+    this.#channel?.postMessage(id);
+  }
+
+  close(): void {
+    this.#channel?.close();
+    this.#channel = null;
+  }
+}
