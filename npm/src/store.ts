@@ -11,11 +11,12 @@ import { declareEvent, eventClass } from "./event-types.js";
 import { exposeStore } from "./internal.js";
 import { Channel, takeLease, type Lease } from "./lease.js";
 import { DeliveryQueue, Listeners } from "./listeners.js";
-import { arrange, sweepPlan, type SessionsOptions, type SweepPolicy } from "./catalogue.js";
+import { sweepPlan, type SessionsOptions, type SweepPolicy } from "./catalogue.js";
 import { joinBytes } from "./persist.js";
 import { checkFormat, keys, takeOver } from "./segments.js";
 import { encode, eraseSession, readHeader, readLog, type Header, type StoredLog } from "./stored.js";
-import { changed, changeOf, decodeEntry, encodeEntry, freshEntry, isoTime, reading, setupOf, summaryOf, type Entry } from "./records.js";
+import { Library, quote } from "./library.js";
+import { changed, decodeEntry, freshEntry, isoTime, reading, setupOf, type Entry } from "./records.js";
 import { exportAs, readExport, type ImportReport } from "./transfer.js";
 import { call } from "./runtime.js";
 import { Session, type SessionHome } from "./session.js";
@@ -23,7 +24,6 @@ import { toText } from "./values.js";
 
 type StoreEvent = "session/created" | "session/disposed" | "session/event" | "session/flush";
 
-const RECORDS: [string, string] = ["r/", "r0"];
 const MAX_RECAP = 8_000;
 
 /** Tabs share what the browser stores; a store of the caller's own relies on its conditional writes. */
@@ -35,16 +35,6 @@ function sharedName(options: OpenOptions, storage: OpenedBackend): string | null
     case "localstorage": return `sessionlog/localstorage/${(spec as { prefix?: string } | undefined)?.prefix ?? ""}`;
     default: return null;
   }
-}
-
-/** At most 80 characters of what was given, for a message. */
-function quote(given: string): string {
-  const chars = Array.from(given);
-  return chars.length <= 80 ? given : `${chars.slice(0, 80).join("")}…`;
-}
-
-function notFound(given: string): SessionLogError {
-  return new SessionLogError("not_found", `there is no session ${quote(given)}`, { given: quote(given) });
 }
 
 function missing(id: string): SessionLogError {
@@ -60,8 +50,7 @@ export class SessionStore {
   #storage: OpenedBackend;
   #options: OpenOptions;
   #live = new Map<string, Session>();
-  /** Ids that the store holds, and their records as they were last stored. */
-  #entries = new Map<string, Entry>();
+  #library: Library;
   #loading = new Map<string, Promise<Session>>();
   #queue = new DeliveryQueue();
   #created = new Listeners<[Session]>();
@@ -83,6 +72,7 @@ export class SessionStore {
     this.#options = options;
     this.#shared = sharedName(options, storage);
     this.#channel = new Channel(this.#shared, (id) => void this.#live.get(id)?.follow().catch((thrown: unknown) => this.#warn("follow", toError(thrown).message)));
+    this.#library = new Library(storage.backend, this.#live as never, () => this.#now(), (code, message) => this.#warn(code, message));
     this.#home = {
       store: this as never,
       backend: storage.backend,
@@ -92,11 +82,11 @@ export class SessionStore {
       warn: (code, message) => this.#warn(code, message),
       prepare: (_type, text) => text,
       openFilter: () => null,
-      note: (event, session) => this.#note(event, session),
+      note: (event, session) => this.#library.note(event, session as never),
       deliver: (event, session) => this.#events.emit([event, session], (thrown) => this.#contained(thrown)),
       flushed: () => this.#flushListeners(),
-      recordBytes: (session) => this.#recordBytes(session),
-      patchRecord: (session, change) => this.#patch(session.id, change),
+      recordBytes: (session) => this.#library.recordBytes(session as never),
+      patchRecord: (session, change) => this.#library.patch(session.id, change),
       stored: (session) => this.#channel.grown(session.id),
       detach: (session) => this.#detach(session),
     };
@@ -118,17 +108,13 @@ export class SessionStore {
     const store = new SessionStore(env, storage, options);
     if (storage.reason !== undefined) store.#warn(storage.reason.code, storage.reason.message);
     await checkFormat(storage.backend);
-    await store.#loadRecords();
+    await store.#library.load();
     store.#watchPage();
     return store;
   }
 
   static declareEvent(type: string, options: { durable?: boolean; ignorable?: boolean } = {}): void {
     declareEvent(String(type), options.durable !== false, options.ignorable === true);
-  }
-
-  async #loadRecords(): Promise<void> {
-    for (const [id, entry] of await this.#catalogue()) this.#entries.set(id, entry);
   }
 
   /** A page that is hidden may never come back: what is in memory is written now. */
@@ -200,7 +186,7 @@ export class SessionStore {
   }
 
   #checkFree(id: string): void {
-    if (this.#live.has(id) || this.#entries.has(id)) {
+    if (this.#live.has(id) || this.#library.entries.has(id)) {
       throw new SessionLogError("already_exists", `a session of that id exists: ${id}`, { id });
     }
   }
@@ -219,7 +205,7 @@ export class SessionStore {
     if (record === undefined || !session.prepared) throw invalid("only a prepared session of this store can be entered");
     this.#checkFree(session.id);
     this.#live.set(session.id, session);
-    this.#entries.set(session.id, freshEntry(session as never, record as { [field: string]: JsonValue }));
+    this.#library.entries.set(session.id, freshEntry(session as never, record as { [field: string]: JsonValue }));
     session.goLive();
     let attached = true;
     return () => {
@@ -227,7 +213,7 @@ export class SessionStore {
       attached = false;
       session.withdraw();
       this.#live.delete(session.id);
-      this.#entries.delete(session.id);
+      this.#library.entries.delete(session.id);
     };
   }
 
@@ -278,10 +264,10 @@ export class SessionStore {
     const { raw, stored } = await this.#loadRaw(id);
     this.#check();
     if (refuses) this.#refuseUnknown(raw);
-    const entry = await this.#entry(id).catch(() => null);
+    const entry = await this.#library.entry(id).catch(() => null);
     const session = new Session(raw, this.#home, stored.header, fence, call(() => raw.len()), !lease.held);
     this.#reportDamage(raw, id);
-    this.#entries.set(id, entry ?? freshEntry(session as never, {}));
+    this.#library.entries.set(id, entry ?? freshEntry(session as never, {}));
     this.#live.set(id, session);
     this.#leases.set(session, lease);
     session.goLive();
@@ -304,7 +290,7 @@ export class SessionStore {
     if (session === undefined) return;
     try {
       await session.takeOver();
-      this.#entries.set(id, await this.#stored(id).catch(() => this.#entries.get(id) as Entry));
+      this.#library.entries.set(id, await this.#library.stored(id).catch(() => this.#library.entries.get(id) as Entry));
       if (closes) session.closeOpenTurn();
     } catch (thrown) {
       this.#warn("lease", `the session could not be taken over: ${toError(thrown).message}`);
@@ -342,7 +328,7 @@ export class SessionStore {
     this.#checkId(sourceId);
     const source = this.#live.get(sourceId);
     if (source === undefined) {
-      const code = this.#entries.has(sourceId) ? "unavailable" : "missing";
+      const code = this.#library.entries.has(sourceId) ? "unavailable" : "missing";
       throw new SessionLogError(code, code === "missing" ? `there is no session ${sourceId}` : `resume session ${sourceId} before it is forked`, { id: sourceId });
     }
     const id = options.id ?? call(() => this.#env.new_id());
@@ -365,7 +351,7 @@ export class SessionStore {
 
   /** A fork starts with its source's setup and title. */
   #setupOf(id: string): Partial<SessionRecord> {
-    const entry = this.#entries.get(id);
+    const entry = this.#library.entries.get(id);
     const setup = entry === undefined ? {} : setupOf(entry, false);
     return { ...setup, parent_id: id, title: this.#live.get(id)?.title ?? null } as Partial<SessionRecord>;
   }
@@ -384,102 +370,26 @@ export class SessionStore {
 
   // ---------------------------------------------------------------- records
 
-  #patch(id: string, change: { [field: string]: JsonValue | undefined }): void {
-    const entry = this.#entries.get(id);
-    if (entry === undefined) return;
-    this.#entries.set(id, changed(entry, change));
-    this.#live.get(id)?.writer.markRecord();
-  }
-
-  /** Takes over what an event says about its session, before anyone hears of the event. */
-  #note(event: SessionEvent, session: Session): void {
-    const entry = this.#entries.get(session.id);
-    const change = entry === undefined ? null : changeOf(event, () => reading(entry));
-    if (change !== null) this.#patch(session.id, change);
-  }
-
-  #recordBytes(session: Session): Uint8Array {
-    const entry = this.#entries.get(session.id) ?? freshEntry(session as never, {});
-    const next = { ...changed(entry, { updated_at: isoTime(this.#now()) }), events: session.seq };
-    this.#entries.set(session.id, next);
-    return encodeEntry(next);
-  }
-
-  /** Every readable record of the store; what a live session knows goes before what is stored. */
-  async #catalogue(): Promise<Map<string, Entry>> {
-    const found = new Map<string, Entry>();
-    for (const [key, value] of await this.#storage.backend.list(...RECORDS)) {
-      const id = key.slice(RECORDS[0].length);
-      try {
-        found.set(id, decodeEntry(value));
-      } catch (thrown) {
-        this.#warn("corrupt", `${toError(thrown).message} (session ${id})`);
-      }
-    }
-    for (const [id, session] of this.#live) {
-      const entry = session.readOnly ? undefined : this.#entries.get(id);
-      if (entry !== undefined) found.set(id, entry);
-    }
-    return found;
-  }
-
   async sessions(options: SessionsOptions = {}): Promise<SessionSummary[]> {
     this.#check();
-    const rows: SessionSummary[] = [];
-    for (const [id, entry] of await this.#catalogue()) {
-      const inProject = options.projectRoot === undefined || reading(entry)["project_root"] === options.projectRoot;
-      if (inProject && (options.includeArchived === true || !entry.archived)) rows.push(summaryOf(entry, this.#live.get(id) as never));
-    }
-    return arrange(rows, options);
+    return this.#library.list(options);
   }
 
   async resolveId(idOrPrefix: string): Promise<string> {
     this.#check();
-    const given = String(idOrPrefix);
-    const found = await this.#catalogue();
-    if (found.has(given)) return given;
-    const matches = [...found].filter(([id]) => given !== "" && id.startsWith(given)).sort(([a], [b]) => (a < b ? -1 : 1));
-    if (matches.length === 0) throw notFound(given);
-    if (matches.length > 1) {
-      const list = matches.map(([id, entry]) => ({ id, preview: summaryOf(entry, undefined).title }));
-      throw new SessionLogError("ambiguous_id", `several sessions start with ${quote(given)}: ${list.map((m) => m.id).join(", ")}`, { given: quote(given), matches: list });
-    }
-    return (matches[0] as [string, Entry])[0];
-  }
-
-  async #entry(id: string): Promise<Entry> {
-    this.#checkId(id);
-    const known = this.#live.get(id)?.readOnly === false ? this.#entries.get(id) : undefined;
-    return known ?? this.#stored(id);
-  }
-
-  async #stored(id: string): Promise<Entry> {
-    const bytes = await this.#storage.backend.get(keys.record(id));
-    if (bytes === null) throw notFound(id);
-    return decodeEntry(bytes);
-  }
-
-  async #replace(id: string, change: (entry: Entry) => Entry): Promise<Entry> {
-    const next = change(await this.#entry(id));
-    this.#entries.set(id, next);
-    const live = this.#live.get(id);
-    if (live !== undefined && !live.readOnly) {
-      live.writer.markRecord();
-      await live.writer.flush();
-    } else {
-      await this.#storage.backend.transact({ puts: [[keys.record(id), encodeEntry(next)]] });
-    }
-    return next;
+    return this.#library.resolve(String(idOrPrefix));
   }
 
   async record(id: string): Promise<SessionRecord> {
-    return reading(await this.#entry(id));
+    this.#checkId(id);
+    return reading(await this.#library.entry(id));
   }
 
   async updateRecord(id: string, change: Partial<SessionRecord>): Promise<SessionRecord> {
+    this.#checkId(id);
     const given = this.#scrubbed(change);
     if (given["id"] !== undefined && given["id"] !== id) throw invalid("the id of a record cannot be changed");
-    return reading(await this.#replace(id, (entry) => ({ ...changed(entry, { updated_at: isoTime(this.#now()), ...given }) })));
+    return reading(await this.#library.replace(id, (entry) => changed(entry, { updated_at: isoTime(this.#now()), ...given })));
   }
 
   #scrubbed(change: Partial<SessionRecord>): { [field: string]: JsonValue | undefined } {
@@ -487,21 +397,24 @@ export class SessionStore {
   }
 
   async archive(id: string): Promise<void> {
-    await this.#replace(id, (entry) => ({ ...entry, archived: true }));
+    this.#checkId(id);
+    await this.#library.replace(id, (entry) => ({ ...entry, archived: true }));
   }
 
   async unarchive(id: string): Promise<void> {
-    await this.#replace(id, (entry) => ({ ...entry, archived: false, unarchivedAt: this.#now() }));
+    this.#checkId(id);
+    await this.#library.replace(id, (entry) => ({ ...entry, archived: false, unarchivedAt: this.#now() }));
   }
 
   /** Changes its own marker and nothing else. */
   async markStopped(id: string): Promise<void> {
-    await this.#replace(id, (entry) => (reading(entry).status === "running" ? changed(entry, { status: "stopped" }) : entry));
+    this.#checkId(id);
+    await this.#library.replace(id, (entry) => (reading(entry).status === "running" ? changed(entry, { status: "stopped" }) : entry));
   }
 
   async continueSession(id: string, options: { recap?: string } = {}): Promise<Session> {
-    const previous = await this.#entry(id);
-    for (const [other, entry] of await this.#catalogue()) {
+    const previous = await this.#library.entry(id);
+    for (const [other, entry] of await this.#library.catalogue()) {
       if (reading(entry)["continues"] === id) throw new SessionLogError("already_exists", `session ${id} is continued already`, { id, next: other });
     }
     const before = reading(previous);
@@ -528,14 +441,14 @@ export class SessionStore {
     const live = this.#live.get(id);
     if (live !== undefined) await live.dispose().catch(() => {});
     const header = await readHeader(backend, id);
-    if (header === null && !this.#entries.has(id)) throw missing(id);
-    this.#entries.delete(id);
+    if (header === null && !this.#library.entries.has(id)) throw missing(id);
+    this.#library.entries.delete(id);
     await eraseSession(backend, id, header);
   }
 
   async sweep(policy: SweepPolicy = {}): Promise<{ deleted: string[] }> {
     this.#check();
-    const rows = [...(await this.#catalogue())].filter(([id]) => !this.#live.has(id));
+    const rows = [...(await this.#library.catalogue())].filter(([id]) => !this.#live.has(id));
     const deleted = sweepPlan(rows, this.#live.size, policy, this.#now());
     for (const id of deleted) await this.delete(id);
     return { deleted };
@@ -546,7 +459,7 @@ export class SessionStore {
   async exportSession(id: string, options: { format?: ExportFormat; includeUndo?: boolean } = {}): Promise<Uint8Array> {
     this.#checkId(id);
     const live = this.#live.get(id);
-    const entry = await this.#entry(id);
+    const entry = await this.#library.entry(id);
     const raw = live?.raw ?? (await this.#loadRaw(id)).raw;
     try {
       return exportAs(options.format ?? "sessionlog", raw, entry);
@@ -569,7 +482,7 @@ export class SessionStore {
     const session = this.#make(raw, undefined, {});
     const entry = record === null ? null : decodeEntry(encode(record));
     this.enter(session);
-    if (entry !== null) this.#entries.set(id, changed({ ...entry, events: session.seq }, { id }));
+    if (entry !== null) this.#library.entries.set(id, changed({ ...entry, events: session.seq }, { id }));
     for (const { type, data } of events) session.append(type, data);
     this.announce(session);
     await session.flush();
