@@ -1,0 +1,77 @@
+// A list that renders only what is in sight, on top of @tanstack/virtual-core.
+import { Virtualizer, elementScroll, observeElementOffset, observeElementRect } from "@tanstack/virtual-core";
+import type { AriaRole, ComponentChildren, HTMLAttributes, RefObject } from "preact";
+import { useEffect, useLayoutEffect, useMemo, useReducer, useRef } from "preact/hooks";
+
+interface Props<T> extends Omit<HTMLAttributes<HTMLDivElement>, "children" | "ref"> {
+  items: readonly T[];
+  keyOf: (item: T, index: number) => string;
+  estimate: (item: T) => number;
+  render: (item: T, index: number) => ComponentChildren;
+  /** Follows the end while the reader is there; keeps the reading position otherwise. */
+  follow?: boolean;
+  controls?: RefObject<VirtualControls | null>;
+  onAtEnd?: (atEnd: boolean) => void;
+  padding?: number;
+  itemRole?: AriaRole;
+}
+export interface VirtualControls {
+  toEnd(): void;
+  toIndex(index: number): void;
+}
+
+const END_THRESHOLD = 80;
+
+export function VirtualList<T>({ items, keyOf, estimate, render, follow = false, controls, onAtEnd, padding = 0, itemRole, ...rest }: Props<T>) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const [, redraw] = useReducer((count: number) => count + 1, 0);
+  const now = useRef({ items, keyOf, estimate });
+  now.current = { items, keyOf, estimate };
+
+  const options = {
+    count: items.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: (index: number) => now.current.estimate(now.current.items[index] as T),
+    getItemKey: (index: number) => now.current.keyOf(now.current.items[index] as T, index),
+    scrollToFn: elementScroll,
+    observeElementRect,
+    observeElementOffset,
+    overscan: 6,
+    paddingStart: padding,
+    paddingEnd: padding,
+    ...(follow ? { anchorTo: "end" as const, followOnAppend: true, scrollEndThreshold: END_THRESHOLD } : {}),
+    onChange: () => {
+      redraw(undefined as never);
+      onAtEnd?.(virtualizer.isAtEnd(END_THRESHOLD));
+    },
+  };
+  const virtualizer = useMemo(() => new Virtualizer<HTMLDivElement, HTMLDivElement>(options), []);
+  virtualizer.setOptions(options);
+  useLayoutEffect(() => virtualizer._didMount(), []);
+  useLayoutEffect(() => virtualizer._willUpdate());
+  useEffect(() => {
+    if (follow && items.length > 0) virtualizer.scrollToEnd();
+  }, []);
+  if (controls) {
+    controls.current = {
+      toEnd: () => virtualizer.scrollToEnd(),
+      toIndex: (index) => virtualizer.scrollToIndex(index, { align: "start" }),
+    };
+  }
+
+  return (
+    <div {...rest} ref={scroller} tabIndex={0}>
+      <div class="virtual-space" style={{ height: `${virtualizer.getTotalSize()}px` }}>
+        {virtualizer.getVirtualItems().map(({ key, index, start }) => {
+          const item = items[index];
+          if (item === undefined) return null;
+          return (
+            <div class="virtual-row" key={key} data-index={index} role={itemRole} ref={virtualizer.measureElement} style={{ transform: `translateY(${start}px)` }}>
+              {render(item, index)}
+            </div>
+          );
+        })}
+      </div>
+    </div>
+  );
+}
