@@ -50,7 +50,18 @@ export function VirtualList<T>({ items, keyOf, estimate, render, follow = false,
   useLayoutEffect(() => virtualizer._didMount(), []);
   useLayoutEffect(() => virtualizer._willUpdate());
   useEffect(() => {
-    if (follow && items.length > 0) virtualizer.scrollToEnd();
+    const element = scroller.current;
+    if (!follow || !element) return;
+    virtualizer.scrollToEnd();
+    // A reader at the end stays there when the list itself changes its height: a keyboard comes up, the message box grows.
+    let height = element.clientHeight;
+    const observer = new ResizeObserver(() => {
+      const wasAtEnd = element.scrollHeight - element.scrollTop - height < END_THRESHOLD;
+      height = element.clientHeight;
+      if (wasAtEnd) virtualizer.scrollToEnd();
+    });
+    observer.observe(element);
+    return () => observer.disconnect();
   }, []);
   if (controls) {
     controls.current = {

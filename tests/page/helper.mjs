@@ -1,0 +1,73 @@
+// What every page test shares: the served page, a browser, and a check that nothing broke the policy or threw.
+import { spawn } from "node:child_process";
+import { chromium, firefox } from "playwright-core";
+
+const FLAGS = [
+  "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+];
+const root = new URL("../../", import.meta.url).pathname;
+
+/** Serves www/dist with the server people use; an address in PAGE_URL is taken as it is. */
+export async function servePage() {
+  if (process.env.PAGE_URL) return { url: process.env.PAGE_URL, stop: async () => {} };
+  const child = spawn("cargo", ["xtask", "serve", "--port", "0"], { cwd: root, stdio: ["ignore", "pipe", "inherit"] });
+  const url = await new Promise((resolve, reject) => {
+    let text = "";
+    child.stdout.on("data", (data) => {
+      text += data;
+      const found = /http:\/\/127\.0\.0\.1:\d+\//.exec(text);
+      if (found) resolve(found[0]);
+    });
+    child.on("exit", (code) => reject(new Error(`the server ended with ${code}: ${text}`)));
+  });
+  const ended = new Promise((resolve) => child.on("exit", resolve));
+  return { url, stop: async () => { child.kill("SIGTERM"); await ended; } };
+}
+
+export function launch(options = {}) {
+  if (process.env.PAGE_BROWSER === "firefox") return firefox.launch({ executablePath: process.env.FIREFOX ?? "/usr/bin/firefox-esr", ...options });
+  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS, ...options });
+}
+
+/** A page whose faults are kept: exceptions, and anything the policy refused. */
+export async function openPage(context, url) {
+  const page = await context.newPage();
+  page.faults = [];
+  page.on("pageerror", (error) => page.faults.push(`exception: ${error.message}`));
+  page.on("console", (message) => {
+    if (message.type() === "error" && /Content Security Policy|violates/i.test(message.text())) page.faults.push(`policy: ${message.text()}`);
+  });
+  await page.addInitScript(() => {
+    addEventListener("securitypolicyviolation", (event) => console.error(`Content Security Policy: ${event.violatedDirective} ${event.blockedURI}`));
+  });
+  await page.goto(url);
+  await page.getByRole("textbox", { name: "Message" }).waitFor();
+  await page.getByRole("status", { name: "Storage" }).getByText(/Saved|memory|Following/).waitFor();
+  return page;
+}
+
+export const transcript = (page) => page.getByRole("log", { name: "Transcript" });
+export const treeItem = (page, path) => page.getByRole("treeitem", { name: path, exact: true });
+
+/** Sends a task and waits until the run has ended. */
+export async function run(page, task) {
+  await page.getByRole("textbox", { name: "Message" }).fill(task);
+  await page.getByRole("button", { name: "Send" }).click();
+  await ended(page);
+}
+
+export async function ended(page) {
+  const stop = page.getByRole("button", { name: "Stop" });
+  await page.waitForFunction(() => document.querySelector(".composer .stop")?.disabled === true);
+  await stop.waitFor();
+}
+
+export async function until(check, what, forMs = 10_000) {
+  const end = Date.now() + forMs;
+  for (;;) {
+    const value = await check();
+    if (value) return value;
+    if (Date.now() > end) throw new Error(`waited in vain for ${typeof what === "function" ? await what() : what}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
