@@ -178,7 +178,7 @@ fn shortest(number: &str) -> Option<std::borrow::Cow<'_, str>> {
         return Some(number.into());
     }
     let double: f64 = number.parse().ok()?;
-    double.is_finite().then(|| format!("{double:e}").into())
+    double.is_finite().then(|| double.to_string().into())
 }
 
 /// Reads a rate, factor or fee that must be exact: whole units of `10^-places`, at most `10^(places + 9)`.

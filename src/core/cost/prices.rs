@@ -117,7 +117,7 @@ impl Pattern {
 }
 
 /// One model of a provider.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model {
     pub(super) id: String,
     pub(super) matches: Vec<Pattern>,
@@ -280,7 +280,7 @@ impl PriceTable {
         {
             return known.found.clone();
         }
-        let found = self.search(provider, &model.to_lowercase());
+        let found = self.search(provider, &model.to_ascii_lowercase());
         let mut memory = self.found.borrow_mut();
         if memory.is_empty() {
             memory.resize_with(REMEMBERED, || None);
@@ -296,7 +296,7 @@ impl PriceTable {
             let tables = INFERRED.iter().filter_map(|id| self.providers.iter().find(|p| p.id == *id));
             return tables.into_iter().find_map(|p| p.find(model, Flags::PROVIDER_INFERRED));
         };
-        let name = name.to_lowercase();
+        let name = name.to_ascii_lowercase();
         let provider = self.provider(&name)?;
         provider.find(model, Flags::NONE).or_else(|| self.vendor(provider, model)).or_else(|| {
             let tables = provider.fallback.iter().filter_map(|id| self.provider(id));
@@ -317,7 +317,7 @@ impl PriceTable {
 
     /// Returns the canonical name of a served tier; `None` is the standard one.
     pub(super) fn tier<'t>(&'t self, provider: &str, tier: &'t str) -> Option<std::borrow::Cow<'t, str>> {
-        let lower = tier.trim().to_lowercase();
+        let lower = tier.trim().to_ascii_lowercase();
         let canonical =
             self.tier_aliases.iter().find(|(spelling, _)| *spelling == lower).map(|(_, name)| name.as_str());
         let name = match canonical {
@@ -340,16 +340,17 @@ fn slot_of(provider: &str, model: &str) -> usize {
 }
 
 impl Provider {
-    fn is_named(&self, name: &str) -> bool {
+    pub(super) fn is_named(&self, name: &str) -> bool {
         self.id == name || self.aliases.iter().any(|a| a == name)
     }
 
     /// Lays another table of the same provider over this one.
     fn lay(&mut self, upper: Provider) {
         self.aliases.extend(upper.aliases);
-        self.fallback.splice(..0, upper.fallback);
-        self.vendor_prefix.splice(..0, upper.vendor_prefix);
-        self.models.splice(..0, upper.models);
+        // Which model wins is a matter of layers, which fallback a matter of order.
+        self.models.extend(upper.models);
+        self.fallback = upper.fallback.into_iter().chain(std::mem::take(&mut self.fallback)).collect();
+        self.vendor_prefix = upper.vendor_prefix.into_iter().chain(std::mem::take(&mut self.vendor_prefix)).collect();
     }
 
     /// Finds a model by its lower-case id: as it is, without prefix, then with a written-out date.

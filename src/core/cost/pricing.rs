@@ -265,7 +265,7 @@ impl<'d> Record<'d> {
         if model.geo.is_empty() {
             return None;
         }
-        let place = self.raw?.get("inference_geo")?.string()?.to_lowercase();
+        let place = self.raw?.get("inference_geo")?.string()?.to_ascii_lowercase();
         model.geo.iter().find(|(name, _)| *name == place).map(|(_, factor)| *factor)
     }
 

@@ -6,7 +6,7 @@ use crate::core::event::EventView;
 use crate::core::json::write_string;
 use crate::core::time::Millis;
 
-use super::arithmetic::write_count;
+use super::arithmetic::{write_count, write_scaled};
 use super::doc::{Doc, Json};
 use super::prices::PriceTable;
 use super::pricing::{Cost, Record};
@@ -85,8 +85,8 @@ pub struct UsageState {
     own: Totals,
     epoch: u32,
     parts: Vec<Part>,
-    by_step: HashMap<(i64, i64), usize>,
-    by_response: HashMap<Box<str>, usize>,
+    /// Where a step or a response is counted: `turn/step`, or `=` and the id. One map, because each kind costs code.
+    places: HashMap<String, usize>,
     unpriced: Vec<(Box<str>, u64)>,
     started: Option<Started>,
     events: u64,
@@ -116,8 +116,7 @@ impl UsageState {
             own: Totals::default(),
             epoch: 0,
             parts: Vec::new(),
-            by_step: HashMap::new(),
-            by_response: HashMap::new(),
+            places: HashMap::new(),
             unpriced: Vec::new(),
             started: None,
             events: 0,
@@ -210,8 +209,8 @@ impl UsageState {
 
     /// Counts a part in the place of what it replaces: an earlier report of its response, else of its step.
     fn put(&mut self, key: Option<(i64, i64)>, part: Part) {
-        let same_step = key.and_then(|k| self.by_step.get(&k).copied());
-        let same_response = part.response.as_ref().and_then(|r| self.by_response.get(r).copied());
+        let same_step = key.and_then(|k| self.places.get(&step_key(k)).copied());
+        let same_response = part.response.as_ref().and_then(|r| self.places.get(&response_key(r)).copied());
         if same_step.is_none() {
             self.all.steps += 1;
             self.own.steps += 1;
@@ -249,24 +248,24 @@ impl UsageState {
         }
         let at = self.parts.len();
         if let Some(key) = key {
-            self.by_step.insert(key, at);
+            self.places.insert(step_key(key), at);
         }
-        if let Some(response) = part.response.clone() {
-            self.by_response.insert(response, at);
+        if let Some(response) = &part.response {
+            self.places.insert(response_key(response), at);
         }
         self.parts.push(part);
     }
 
     fn replace(&mut self, at: usize, part: Part) {
         self.count(&part);
-        if let Some(response) = part.response.clone() {
-            self.by_response.insert(response, at);
+        if let Some(response) = &part.response {
+            self.places.insert(response_key(response), at);
         }
         let response = part.response.clone();
         let Some(old) = self.parts.get_mut(at).map(|slot| std::mem::replace(slot, part)) else { return };
         self.discount(&old);
         if let Some(gone) = old.response.filter(|r| Some(r) != response.as_ref()) {
-            self.by_response.remove(&gone);
+            self.places.remove(&response_key(&gone));
         }
     }
 
@@ -334,6 +333,18 @@ impl UsageState {
         out.push_str("}}");
         out
     }
+}
+
+fn step_key((turn, step): (i64, i64)) -> String {
+    let mut out = String::with_capacity(12);
+    write_scaled(&mut out, i128::from(turn), 0);
+    out.push('/');
+    write_scaled(&mut out, i128::from(step), 0);
+    out
+}
+
+fn response_key(id: &str) -> String {
+    ["=", id].concat()
 }
 
 fn step_of(data: Json) -> Option<(i64, i64)> {

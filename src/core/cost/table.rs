@@ -6,7 +6,7 @@ use crate::core::error::{Error, Kind, Result};
 use crate::core::json::{self, Object, Surrogates, Value};
 use crate::core::time::Millis;
 
-use super::arithmetic::exact;
+use super::arithmetic::{exact, write_count};
 use super::prices::{Fee, Hours, Model, Pattern, Price, PriceTable, Provider, Rate, RateKey};
 use super::when;
 
@@ -34,368 +34,499 @@ const TIER_ALIASES: &[(&str, &[&str])] = &[
     ("fast", &["fast"]),
 ];
 
-/// A value and where it stands.
-#[derive(Clone, Copy)]
-struct At<'a> {
-    value: &'a Value,
-    path: &'a Path<'a>,
+/// The top level of the schema.
+const TABLE_KEYS: &[&str] = &[
+    "schema",
+    "currency",
+    "rate_unit",
+    "fee_unit",
+    "as_of",
+    "retrieved",
+    "sources",
+    "tier_aliases",
+    "tier_equal",
+    "providers",
+];
+
+/// One step of a path.
+enum Step {
+    Member(String),
+    Item(usize),
 }
 
-/// A path as a list of its steps, written out only when there is a fault.
-enum Path<'a> {
-    Root,
-    Member(&'a Path<'a>, &'a str),
-    Item(&'a Path<'a>, usize),
+/// Reads one table. The path is where the reader stands, so a fault needs no more than a word: nothing is left behind it.
+///
+/// Plain loops throughout: closures over generic iterators made this file a fifth of the whole module's code for cost.
+struct Reader {
+    path: Vec<Step>,
+    tiers: Vec<(String, String)>,
 }
-
-impl Path<'_> {
-    fn text(&self) -> String {
-        match self {
-            Path::Root => String::new(),
-            Path::Member(Path::Root, key) => (*key).to_owned(),
-            Path::Member(parent, key) => format!("{}.{key}", parent.text()),
-            Path::Item(parent, index) => format!("{}[{index}]", parent.text()),
-        }
-    }
-}
-
-fn fault<T>(path: &Path, what: &str) -> Result<T> {
-    let path = path.text();
-    Err(Error::new(Kind::InvalidPriceTable, format!("{}: {what}", if path.is_empty() { "the table" } else { &path }))
-        .with("path", path))
-}
-
-impl<'a> At<'a> {
-    fn fault<T>(self, what: &str) -> Result<T> {
-        fault(self.path, what)
-    }
-
-    fn object(self, known: &[&str]) -> Result<&'a Object> {
-        let Some(members) = self.value.as_object() else { return self.fault("is not an object") };
-        if known.is_empty() {
-            return Ok(members);
-        }
-        for (key, _) in members.iter() {
-            if !known.contains(&key) {
-                return fault(&Path::Member(self.path, key), "is not a key of the schema");
-            }
-        }
-        Ok(members)
-    }
-
-    fn text(self) -> Result<&'a str> {
-        self.value.as_str().map_or_else(|| self.fault("is not a string"), Ok)
-    }
-
-    /// A non-empty string in lower case.
-    fn name(self) -> Result<String> {
-        match self.text()?.to_lowercase() {
-            name if name.is_empty() => self.fault("is empty"),
-            name => Ok(name),
-        }
-    }
-
-    fn flag(self) -> Result<bool> {
-        self.value.as_bool().map_or_else(|| self.fault("is not true or false"), Ok)
-    }
-
-    fn whole(self) -> Result<u64> {
-        let n = self.value.as_i64().and_then(|n| u64::try_from(n).ok()).filter(|&n| n > 0);
-        n.map_or_else(|| self.fault("is not a whole number above 0"), Ok)
-    }
-
-    fn exact(self, places: u32) -> Result<u128> {
-        let Some(text) = self.value.as_str() else { return self.fault("is not a decimal in a string") };
-        exact(text, places).or_else(|what| self.fault(what))
-    }
-
-    /// Reads every item of an array.
-    fn items<T>(self, mut read: impl FnMut(At) -> Result<T>) -> Result<Vec<T>> {
-        let Some(items) = self.value.as_array() else { return self.fault("is not an array") };
-        let item = |(i, value)| read(At { value, path: &Path::Item(self.path, i) });
-        items.iter().enumerate().map(item).collect()
-    }
-
-    /// Reads every member of an object whose keys are free.
-    fn members<T>(self, mut read: impl FnMut(&str, At) -> Result<T>) -> Result<Vec<T>> {
-        let member = |(key, value)| read(key, At { value, path: &Path::Member(self.path, key) });
-        self.object(&[])?.iter().map(member).collect()
-    }
-
-    /// Reads a member when it is there.
-    fn optional<T>(self, key: &str, read: impl FnOnce(At) -> Result<T>) -> Result<Option<T>> {
-        let Some(value) = self.value.get(key) else { return Ok(None) };
-        read(At { value, path: &Path::Member(self.path, key) }).map(Some)
-    }
-
-    fn required<T>(self, key: &str, read: impl FnOnce(At) -> Result<T>) -> Result<T> {
-        match self.optional(key, read)? {
-            Some(value) => Ok(value),
-            None => fault(&Path::Member(self.path, key), "is missing"),
-        }
-    }
-
-    fn list(self, key: &str) -> Result<Vec<String>> {
-        Ok(self.optional(key, |v| v.items(|v| v.name()))?.unwrap_or_default())
-    }
-}
-
-type Tiers = Vec<(String, String)>;
 
 /// Reads a whole table.
 pub(super) fn read(text: &str) -> Result<PriceTable> {
     let value = json::parse(text, Surrogates::Replace).map_err(|e| {
         Error::new(Kind::InvalidPriceTable, format!("the table is no JSON: {}", e.message())).with("path", "")
     })?;
-    let table = At { value: &value, path: &Path::Root };
-    table.object(&[
-        "schema",
-        "currency",
-        "rate_unit",
-        "fee_unit",
-        "as_of",
-        "retrieved",
-        "sources",
-        "tier_aliases",
-        "tier_equal",
-        "providers",
-    ])?;
-    for (key, expected) in UNITS {
-        let same = |v: At| if v.text()? == *expected { Ok(()) } else { v.fault(&format!("is not \"{expected}\"")) };
-        if *key == "schema" { table.required(key, same)? } else { table.optional(key, same)?.unwrap_or_default() }
-    }
-    let as_of = table.optional("as_of", day)?.unwrap_or_default();
-    table.optional("retrieved", day)?;
-    table.optional("sources", |v| v.items(|v| v.text_only()))?;
-    let tiers = table.optional("tier_aliases", tier_aliases)?.unwrap_or_else(default_tiers);
-    let equal = table.optional("tier_equal", tier_equal)?.unwrap_or_default();
-    let providers = table.required("providers", |v| v.items(|p| provider(p, &tiers)))?;
-    check_providers(&providers)?;
-    Ok(PriceTable::new(as_of, tiers, equal, providers))
-}
-
-impl At<'_> {
-    fn text_only(self) -> Result<()> {
-        self.text().map(|_| ())
-    }
+    Reader { path: Vec::new(), tiers: default_tiers() }.table(&value)
 }
 
 /// Reads a list of prices that stands alone, as a record may carry it.
 pub(super) fn override_model(prices: &Value) -> Result<Model> {
-    let at = At { value: prices, path: &Path::Root };
-    Ok(Model {
-        id: String::new(),
-        matches: Vec::new(),
-        exclude: Vec::new(),
-        free: false,
-        geo: Vec::new(),
-        prices: price_list(at, &default_tiers())?,
-        layer: 0,
-    })
+    let prices = Reader { path: Vec::new(), tiers: default_tiers() }.prices(prices)?;
+    Ok(Model { prices, ..Model::default() })
 }
 
-fn default_tiers() -> Tiers {
-    let pairs = TIER_ALIASES.iter().flat_map(|(name, spellings)| spellings.iter().map(move |s| (*s, *name)));
-    pairs.map(|(spelling, name)| (spelling.to_owned(), name.to_owned())).collect()
-}
-
-fn day(at: At) -> Result<String> {
-    let text = at.text()?;
-    if text.len() != 10 || when::parse(text).is_none() {
-        return at.fault("is not a day (YYYY-MM-DD)");
+fn default_tiers() -> Vec<(String, String)> {
+    let mut out = Vec::new();
+    for (name, spellings) in TIER_ALIASES {
+        for spelling in *spellings {
+            out.push((spelling.to_string(), name.to_string()));
+        }
     }
-    Ok(text.to_owned())
+    out
 }
 
-fn tier_aliases(at: At) -> Result<Tiers> {
-    let lists = at.members(|tier, spellings| {
-        let tier = tier.to_lowercase();
-        spellings.items(|s| Ok((s.text()?.to_lowercase(), tier.clone())))
-    })?;
-    Ok(lists.into_iter().flatten().collect())
-}
-
-fn tier_equal(at: At) -> Result<Vec<(String, String, String)>> {
-    let lists = at.members(|provider, map| {
-        let provider = provider.to_lowercase();
-        map.members(|from, to| Ok((provider.clone(), from.to_lowercase(), to.name()?)))
-    })?;
-    Ok(lists.into_iter().flatten().collect())
-}
-
-fn provider(at: At, tiers: &Tiers) -> Result<Provider> {
-    at.object(&["id", "aliases", "fallback", "vendor_prefix", "models"])?;
-    let prefix = |v: At| v.members(|prefix, vendor| Ok((prefix.to_lowercase(), vendor.name()?)));
-    let out = Provider {
-        id: at.required("id", |v| v.name())?,
-        aliases: at.list("aliases")?,
-        fallback: at.list("fallback")?,
-        vendor_prefix: at.optional("vendor_prefix", prefix)?.unwrap_or_default(),
-        models: at.required("models", |v| v.items(|m| model(m, tiers).map(Rc::new)))?,
-    };
-    check_models(at.path, &out)?;
-    Ok(out)
-}
-
-/// No two providers answer to one name.
-fn check_providers(providers: &[Provider]) -> Result<()> {
-    let mut names: Vec<(&str, usize)> = Vec::new();
-    for (i, provider) in providers.iter().enumerate() {
-        for name in std::iter::once(&provider.id).chain(&provider.aliases) {
-            if names.iter().any(|(known, owner)| known == name && *owner != i) {
-                let list = Path::Member(&Path::Root, "providers");
-                return fault(&Path::Item(&list, i), "answers to a name of another provider");
+impl Reader {
+    fn fault<T>(&self, what: &str) -> Result<T> {
+        let mut path = String::new();
+        for step in &self.path {
+            match step {
+                Step::Member(key) if path.is_empty() => path.push_str(key),
+                Step::Member(key) => {
+                    path.push('.');
+                    path.push_str(key);
+                }
+                Step::Item(index) => {
+                    path.push('[');
+                    write_count(&mut path, *index as u64);
+                    path.push(']');
+                }
             }
-            names.push((name, i));
+        }
+        let place = if path.is_empty() { "the table" } else { &path };
+        Err(Error::new(Kind::InvalidPriceTable, format!("{place}: {what}")).with("path", path))
+    }
+
+    fn fault_at<T>(&mut self, key: &str, what: &str) -> Result<T> {
+        self.enter(key);
+        self.fault(what)
+    }
+
+    fn enter(&mut self, key: &str) {
+        self.path.push(Step::Member(key.to_owned()));
+    }
+
+    fn enter_item(&mut self, index: usize) {
+        self.path.push(Step::Item(index));
+    }
+
+    fn leave(&mut self) {
+        self.path.pop();
+    }
+
+    fn object<'v>(&self, value: &'v Value) -> Result<&'v Object> {
+        value.as_object().map_or_else(|| self.fault("is not an object"), Ok)
+    }
+
+    /// An object without keys that the schema does not know.
+    fn known(&mut self, value: &Value, keys: &[&str]) -> Result<()> {
+        for (key, _) in self.object(value)?.iter() {
+            if !keys.contains(&key) {
+                return self.fault_at(key, "is not a key of the schema");
+            }
+        }
+        Ok(())
+    }
+
+    fn items<'v>(&self, value: &'v Value) -> Result<&'v [Value]> {
+        value.as_array().map_or_else(|| self.fault("is not an array"), Ok)
+    }
+
+    /// Enters a member; the caller leaves it. When it is missing nothing was entered.
+    fn member<'v>(&mut self, value: &'v Value, key: &str) -> Option<&'v Value> {
+        let member = value.get(key)?;
+        self.enter(key);
+        Some(member)
+    }
+
+    fn required<'v>(&mut self, value: &'v Value, key: &str) -> Result<&'v Value> {
+        self.enter(key);
+        value.get(key).map_or_else(|| self.fault("is missing"), Ok)
+    }
+
+    fn text<'v>(&self, value: &'v Value) -> Result<&'v str> {
+        value.as_str().map_or_else(|| self.fault("is not a string"), Ok)
+    }
+
+    /// A string in lower case that is not empty.
+    fn name(&self, value: &Value) -> Result<String> {
+        let name = self.text(value)?.to_ascii_lowercase();
+        if name.is_empty() { self.fault("is empty") } else { Ok(name) }
+    }
+
+    fn whole(&self, value: &Value) -> Result<u64> {
+        match value.as_i64() {
+            Some(n) if n > 0 => Ok(n as u64),
+            _ => self.fault("is not a whole number above 0"),
         }
     }
-    Ok(())
-}
 
-/// No two models of a provider have one id or one literal name.
-fn check_models(path: &Path, provider: &Provider) -> Result<()> {
-    let mut ids: Vec<&str> = Vec::new();
-    let mut literals: Vec<&str> = Vec::new();
-    for (i, model) in provider.models.iter().enumerate() {
-        let list = Path::Member(path, "models");
-        if ids.contains(&model.id.as_str()) {
-            return fault(&Path::Item(&list, i), "has the id of another model");
+    fn exact(&self, value: &Value, places: u32) -> Result<u128> {
+        let Some(text) = value.as_str() else { return self.fault("is not a decimal in a string") };
+        exact(text, places).or_else(|what| self.fault(what))
+    }
+
+    fn flag(&mut self, value: &Value, key: &str) -> Result<bool> {
+        let Some(value) = self.member(value, key) else { return Ok(false) };
+        let Some(flag) = value.as_bool() else { return self.fault("is not true or false") };
+        self.leave();
+        Ok(flag)
+    }
+
+    /// A list of names; empty when it is missing.
+    fn names(&mut self, value: &Value, key: &str) -> Result<Vec<String>> {
+        let mut out = Vec::new();
+        let Some(list) = self.member(value, key) else { return Ok(out) };
+        for (i, item) in self.items(list)?.iter().enumerate() {
+            self.enter_item(i);
+            out.push(self.name(item)?);
+            self.leave();
         }
-        ids.push(&model.id);
-        let own = model.matches.iter().filter(|m| m.is_literal());
-        let own: Vec<&str> = own.map(|m| &*m.text).collect();
-        if own.iter().any(|m| literals.contains(m)) {
-            return fault(&Path::Item(&list, i), "matches a name of another model");
+        self.leave();
+        Ok(out)
+    }
+
+    fn patterns(&mut self, value: &Value, key: &str) -> Result<Vec<Pattern>> {
+        Ok(self.names(value, key)?.iter().map(|name| Pattern::new(name)).collect())
+    }
+
+    fn table(mut self, value: &Value) -> Result<PriceTable> {
+        self.known(value, TABLE_KEYS)?;
+        for (key, expected) in UNITS {
+            if *key == "schema" || value.get(key).is_some() {
+                let unit = self.required(value, key)?;
+                if self.text(unit)? != *expected {
+                    return self.fault(&format!("is not \"{expected}\""));
+                }
+                self.leave();
+            }
         }
-        literals.extend(own);
+        let as_of = self.day(value, "as_of")?;
+        self.day(value, "retrieved")?;
+        self.sources(value)?;
+        self.tier_aliases(value)?;
+        let equal = self.tier_equal(value)?;
+        let mut providers = Vec::new();
+        let list = self.required(value, "providers")?;
+        for (i, item) in self.items(list)?.iter().enumerate() {
+            self.enter_item(i);
+            let provider = self.provider(item)?;
+            let names = || std::iter::once(&provider.id).chain(&provider.aliases);
+            if providers.iter().any(|other: &Provider| names().any(|name| other.is_named(name))) {
+                return self.fault("answers to a name of another provider");
+            }
+            providers.push(provider);
+            self.leave();
+        }
+        Ok(PriceTable::new(as_of, self.tiers, equal, providers))
     }
-    Ok(())
-}
 
-fn model(at: At, tiers: &Tiers) -> Result<Model> {
-    at.object(&["id", "match", "exclude", "context", "deprecated", "free", "geo", "prices"])?;
-    let id = at.required("id", |v| v.name())?;
-    let pattern = |v: At| v.name().map(|text| Pattern::new(&text));
-    let matches = at.optional("match", |v| v.items(pattern))?.unwrap_or_else(|| vec![Pattern::new(&id)]);
-    if matches.is_empty() {
-        return fault(&Path::Member(at.path, "match"), "is empty");
+    fn day(&mut self, value: &Value, key: &str) -> Result<String> {
+        let Some(day) = self.member(value, key) else { return Ok(String::new()) };
+        let text = self.text(day)?;
+        if text.len() != 10 || when::parse(text).is_none() {
+            return self.fault("is not a day (YYYY-MM-DD)");
+        }
+        self.leave();
+        Ok(text.to_owned())
     }
-    at.optional("context", |v| v.whole())?;
-    at.optional("deprecated", |v| v.flag())?;
-    Ok(Model {
-        id,
-        matches,
-        exclude: at.optional("exclude", |v| v.items(pattern))?.unwrap_or_default(),
-        free: at.optional("free", |v| v.flag())?.unwrap_or_default(),
-        geo: at
-            .optional("geo", |v| v.members(|place, f| Ok((place.to_lowercase(), f.exact(FACTOR_PLACES)?))))?
-            .unwrap_or_default(),
-        prices: at.required("prices", |v| price_list(v, tiers))?,
-        layer: 0,
-    })
-}
 
-fn price_list(at: At, tiers: &Tiers) -> Result<Vec<Price>> {
-    let prices = at.items(|p| price(p, tiers))?;
-    check_dates(at.path, &prices)?;
-    Ok(prices)
-}
-
-fn price(at: At, tiers: &Tiers) -> Result<Price> {
-    at.object(&["from", "until", "tier", "hours", "steps", "rates", "fees"])?;
-    let time = |v: At| when::parse(v.text()?).map_or_else(|| v.fault("is not a UTC day or second"), Ok);
-    let from = at.optional("from", time)?.unwrap_or(Millis::MIN);
-    let until = at.optional("until", time)?.unwrap_or(Millis::MAX);
-    if until <= from {
-        return fault(&Path::Member(at.path, "until"), "is not after `from`");
+    fn sources(&mut self, value: &Value) -> Result<()> {
+        let Some(list) = self.member(value, "sources") else { return Ok(()) };
+        for (i, item) in self.items(list)?.iter().enumerate() {
+            self.enter_item(i);
+            self.text(item)?;
+            self.leave();
+        }
+        self.leave();
+        Ok(())
     }
-    let steps = at.optional("steps", steps)?.unwrap_or_default();
-    let rates = at.required("rates", |v| rates(v, steps.len()))?;
-    Ok(Price {
-        from,
-        until,
-        tier: at.optional("tier", |v| tier(v, tiers))?.flatten(),
-        hours: at.optional("hours", hours)?,
-        steps,
-        rates,
-        fees: at.optional("fees", |v| v.members(fee))?.unwrap_or_default(),
-    })
-}
 
-fn tier(at: At, tiers: &Tiers) -> Result<Option<String>> {
-    let name = at.name()?;
-    let known = tiers.iter().find(|(spelling, _)| *spelling == name).map(|(_, tier)| tier.clone());
-    Ok(Some(known.unwrap_or(name)).filter(|t| t != "standard"))
-}
-
-fn steps(at: At) -> Result<Vec<u64>> {
-    let steps = at.items(|v| v.whole())?;
-    if steps.is_empty() || !steps.is_sorted_by(|a, b| a < b) {
-        return at.fault("is not a rising list");
+    fn tier_aliases(&mut self, value: &Value) -> Result<()> {
+        let Some(tiers) = self.member(value, "tier_aliases") else { return Ok(()) };
+        self.tiers.clear();
+        for (tier, spellings) in self.object(tiers)?.iter() {
+            self.enter(tier);
+            for (i, spelling) in self.items(spellings)?.iter().enumerate() {
+                self.enter_item(i);
+                // The empty spelling is one, too.
+                let spelling = self.text(spelling)?.to_ascii_lowercase();
+                self.tiers.push((spelling, tier.to_ascii_lowercase()));
+                self.leave();
+            }
+            self.leave();
+        }
+        self.leave();
+        Ok(())
     }
-    Ok(steps)
-}
 
-fn rates(at: At, steps: usize) -> Result<Vec<Rate>> {
-    at.members(|key, value| {
-        let Some((key, _)) = RateKey::ALL.iter().find(|(_, text)| *text == key) else {
-            return value.fault("is not a key of the schema");
+    fn tier_equal(&mut self, value: &Value) -> Result<Vec<(String, String, String)>> {
+        let mut out = Vec::new();
+        let Some(providers) = self.member(value, "tier_equal") else { return Ok(out) };
+        for (provider, _) in self.object(providers)?.iter() {
+            for (from, to) in self.pairs(providers, provider)? {
+                out.push((provider.to_ascii_lowercase(), from, to));
+            }
+        }
+        self.leave();
+        Ok(out)
+    }
+
+    /// An object of names by name; empty when it is missing.
+    fn pairs(&mut self, value: &Value, key: &str) -> Result<Vec<(String, String)>> {
+        let mut out = Vec::new();
+        let Some(pairs) = self.member(value, key) else { return Ok(out) };
+        for (name, other) in self.object(pairs)?.iter() {
+            self.enter(name);
+            out.push((name.to_ascii_lowercase(), self.name(other)?));
+            self.leave();
+        }
+        self.leave();
+        Ok(out)
+    }
+
+    fn provider(&mut self, value: &Value) -> Result<Provider> {
+        self.known(value, &["id", "aliases", "fallback", "vendor_prefix", "models"])?;
+        let id = self.id(value)?;
+        let mut out = Provider {
+            id,
+            aliases: self.names(value, "aliases")?,
+            fallback: self.names(value, "fallback")?,
+            vendor_prefix: self.pairs(value, "vendor_prefix")?,
+            models: Vec::new(),
         };
-        let atto = match value.value {
-            Value::Array(items) if items.len() == steps + 1 && steps > 0 => value.items(|v| v.exact(RATE_PLACES))?,
-            Value::Array(_) => return value.fault("does not have one rate more than there are steps"),
-            _ => vec![value.exact(RATE_PLACES)?],
-        };
-        Ok(Rate { key: *key, atto })
-    })
-}
-
-fn fee(tool: &str, at: At) -> Result<Fee> {
-    at.object(&["usd_per_1000", "per"])?;
-    let per = |v: At| match v.text()? {
-        "call" => Ok(false),
-        "request" => Ok(true),
-        _ => v.fault("is neither \"call\" nor \"request\""),
-    };
-    Ok(Fee {
-        tool: tool.to_owned(),
-        atto: at.required("usd_per_1000", |v| v.exact(FEE_PLACES))?,
-        once: at.required("per", per)?,
-    })
-}
-
-fn hours(at: At) -> Result<Hours> {
-    at.object(&["utc", "days"])?;
-    let minute = |v: At| match when::minutes(v.text()?) {
-        Some((minute, "")) => Ok(minute),
-        // The end of the day is a time no clock shows.
-        _ if v.text()? == "24:00" => Ok(24 * 60),
-        _ => v.fault("is not HH:MM"),
-    };
-    let span = |v: At| match v.items(minute)?.as_slice() {
-        [start, end] if start != end => Ok((*start, *end)),
-        _ => v.fault("is not a pair of two times"),
-    };
-    let weekday = |v: At| match v.whole()? {
-        day @ 1..=7 => Ok(day as i64),
-        _ => v.fault("is not an ISO weekday (1 to 7)"),
-    };
-    Ok(Hours {
-        spans: at.required("utc", |v| v.items(span))?,
-        days: at.optional("days", |v| v.items(weekday))?.unwrap_or_default(),
-    })
-}
-
-/// Entries of one kind follow each other: no two start together, and none ends after the next one has begun.
-fn check_dates(path: &Path, prices: &[Price]) -> Result<()> {
-    for (i, price) in prices.iter().enumerate() {
-        let same_kind = |p: &&Price| p.tier == price.tier && p.hours == price.hours;
-        let overlaps =
-            |p: &Price| p.from == price.from || (p.from < price.from && p.until != Millis::MAX && p.until > price.from);
-        let clash = prices.iter().enumerate().filter(|(j, p)| *j != i && same_kind(p)).find(|(_, p)| overlaps(p));
-        if let Some((other, _)) = clash {
-            return fault(&Path::Item(path, i.max(other)), "overlaps the dates of another entry");
+        let list = self.required(value, "models")?;
+        for (i, item) in self.items(list)?.iter().enumerate() {
+            self.enter_item(i);
+            let model = self.model(item)?;
+            for other in &out.models {
+                if other.id == model.id {
+                    return self.fault("has the id of another model");
+                }
+                if model.matches.iter().any(|p| p.is_literal() && other.matches.contains(p)) {
+                    return self.fault("matches a name of another model");
+                }
+            }
+            out.models.push(Rc::new(model));
+            self.leave();
         }
+        self.leave();
+        Ok(out)
     }
-    Ok(())
+
+    fn id(&mut self, value: &Value) -> Result<String> {
+        let id = self.required(value, "id")?;
+        let id = self.name(id)?;
+        self.leave();
+        Ok(id)
+    }
+
+    fn model(&mut self, value: &Value) -> Result<Model> {
+        self.known(value, &["id", "match", "exclude", "context", "deprecated", "free", "geo", "prices"])?;
+        let id = self.id(value)?;
+        let mut matches = self.patterns(value, "match")?;
+        if matches.is_empty() {
+            if value.get("match").is_some() {
+                return self.fault_at("match", "is empty");
+            }
+            matches.push(Pattern::new(&id));
+        }
+        if let Some(context) = self.member(value, "context") {
+            self.whole(context)?;
+            self.leave();
+        }
+        self.flag(value, "deprecated")?;
+        let exclude = self.patterns(value, "exclude")?;
+        let free = self.flag(value, "free")?;
+        let geo = self.geo(value)?;
+        let list = self.required(value, "prices")?;
+        let prices = self.prices(list)?;
+        self.leave();
+        Ok(Model { id, matches, exclude, free, geo, prices, layer: 0 })
+    }
+
+    fn geo(&mut self, value: &Value) -> Result<Vec<(String, u128)>> {
+        let mut out = Vec::new();
+        let Some(places) = self.member(value, "geo") else { return Ok(out) };
+        for (place, factor) in self.object(places)?.iter() {
+            self.enter(place);
+            out.push((place.to_ascii_lowercase(), self.exact(factor, FACTOR_PLACES)?));
+            self.leave();
+        }
+        self.leave();
+        Ok(out)
+    }
+
+    fn prices(&mut self, value: &Value) -> Result<Vec<Price>> {
+        let mut out: Vec<Price> = Vec::new();
+        for (i, item) in self.items(value)?.iter().enumerate() {
+            self.enter_item(i);
+            let price = self.price(item)?;
+            if out.iter().any(|other| price.overlaps(other) || other.overlaps(&price)) {
+                return self.fault("overlaps the dates of another entry");
+            }
+            out.push(price);
+            self.leave();
+        }
+        Ok(out)
+    }
+
+    fn price(&mut self, value: &Value) -> Result<Price> {
+        self.known(value, &["from", "until", "tier", "hours", "steps", "rates", "fees"])?;
+        let from = self.time(value, "from")?.unwrap_or(Millis::MIN);
+        let until = self.time(value, "until")?.unwrap_or(Millis::MAX);
+        if until <= from {
+            return self.fault_at("until", "is not after `from`");
+        }
+        let tier = self.tier(value)?;
+        let hours = self.hours(value)?;
+        let steps = self.steps(value)?;
+        let rates = self.rates(value, steps.len())?;
+        Ok(Price { from, until, tier, hours, steps, rates, fees: self.fees(value)? })
+    }
+
+    fn time(&mut self, value: &Value, key: &str) -> Result<Option<Millis>> {
+        let Some(time) = self.member(value, key) else { return Ok(None) };
+        let Some(time) = when::parse(self.text(time)?) else { return self.fault("is not a UTC day or second") };
+        self.leave();
+        Ok(Some(time))
+    }
+
+    fn tier(&mut self, value: &Value) -> Result<Option<String>> {
+        let Some(tier) = self.member(value, "tier") else { return Ok(None) };
+        let name = self.name(tier)?;
+        self.leave();
+        let known = self.tiers.iter().find(|(spelling, _)| *spelling == name);
+        let name = known.map_or(name.clone(), |(_, tier)| tier.clone());
+        Ok(if name == "standard" { None } else { Some(name) })
+    }
+
+    fn steps(&mut self, value: &Value) -> Result<Vec<u64>> {
+        let mut out = Vec::new();
+        let Some(list) = self.member(value, "steps") else { return Ok(out) };
+        for (i, item) in self.items(list)?.iter().enumerate() {
+            self.enter_item(i);
+            out.push(self.whole(item)?);
+            self.leave();
+        }
+        if out.is_empty() || !out.is_sorted_by(|a, b| a < b) {
+            return self.fault("is not a rising list");
+        }
+        self.leave();
+        Ok(out)
+    }
+
+    fn rates(&mut self, value: &Value, steps: usize) -> Result<Vec<Rate>> {
+        let mut out = Vec::new();
+        let rates = self.required(value, "rates")?;
+        for (name, value) in self.object(rates)?.iter() {
+            self.enter(name);
+            let Some((key, _)) = RateKey::ALL.iter().find(|(_, text)| *text == name) else {
+                return self.fault("is not a key of the schema");
+            };
+            let mut atto = Vec::new();
+            match value.as_array() {
+                Some(items) if items.len() == steps + 1 && steps > 0 => {
+                    for (i, item) in items.iter().enumerate() {
+                        self.enter_item(i);
+                        atto.push(self.exact(item, RATE_PLACES)?);
+                        self.leave();
+                    }
+                }
+                Some(_) => return self.fault("does not have one rate more than there are steps"),
+                None => atto.push(self.exact(value, RATE_PLACES)?),
+            }
+            out.push(Rate { key: *key, atto });
+            self.leave();
+        }
+        self.leave();
+        Ok(out)
+    }
+
+    fn fees(&mut self, value: &Value) -> Result<Vec<Fee>> {
+        let mut out = Vec::new();
+        let Some(fees) = self.member(value, "fees") else { return Ok(out) };
+        for (tool, fee) in self.object(fees)?.iter() {
+            self.enter(tool);
+            self.known(fee, &["usd_per_1000", "per"])?;
+            let usd = self.required(fee, "usd_per_1000")?;
+            let atto = self.exact(usd, FEE_PLACES)?;
+            self.leave();
+            let per = self.required(fee, "per")?;
+            let once = match self.text(per)? {
+                "call" => false,
+                "request" => true,
+                _ => return self.fault("is neither \"call\" nor \"request\""),
+            };
+            self.leave();
+            out.push(Fee { tool: tool.to_owned(), atto, once });
+            self.leave();
+        }
+        self.leave();
+        Ok(out)
+    }
+
+    fn hours(&mut self, value: &Value) -> Result<Option<Hours>> {
+        let Some(hours) = self.member(value, "hours") else { return Ok(None) };
+        self.known(hours, &["utc", "days"])?;
+        let mut out = Hours { spans: Vec::new(), days: Vec::new() };
+        let spans = self.required(hours, "utc")?;
+        for (i, span) in self.items(spans)?.iter().enumerate() {
+            self.enter_item(i);
+            let [start, end] = self.items(span)? else { return self.fault("is not a pair of two times") };
+            let (start, end) = (self.minute(start, 0)?, self.minute(end, 1)?);
+            if start == end {
+                return self.fault("is not a pair of two times");
+            }
+            out.spans.push((start, end));
+            self.leave();
+        }
+        self.leave();
+        if let Some(days) = self.member(hours, "days") {
+            for (i, day) in self.items(days)?.iter().enumerate() {
+                self.enter_item(i);
+                let day = self.whole(day)?;
+                if day > 7 {
+                    return self.fault("is not an ISO weekday (1 to 7)");
+                }
+                out.days.push(day as i64);
+                self.leave();
+            }
+            self.leave();
+        }
+        self.leave();
+        Ok(Some(out))
+    }
+
+    fn minute(&mut self, value: &Value, index: usize) -> Result<i64> {
+        self.enter_item(index);
+        let text = self.text(value)?;
+        let minute = match when::minutes(text) {
+            Some((minute, "")) => minute,
+            // The end of the day is a time no clock shows.
+            _ if text == "24:00" => 24 * 60,
+            _ => return self.fault("is not HH:MM"),
+        };
+        self.leave();
+        Ok(minute)
+    }
+}
+
+impl Price {
+    /// Entries of one kind follow each other: no two start together, and none ends after a later one has begun.
+    fn overlaps(&self, later: &Price) -> bool {
+        let is_same_kind = self.tier == later.tier && self.hours == later.hours;
+        let runs_into = self.from < later.from && self.until != Millis::MAX && self.until > later.from;
+        is_same_kind && (self.from == later.from || runs_into)
+    }
 }
