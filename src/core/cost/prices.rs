@@ -127,8 +127,6 @@ pub struct Model {
     /// Factor on the token part by place of inference, in millionths.
     pub(super) geo: Vec<(String, u128)>,
     pub(super) prices: Vec<Price>,
-    /// Tables laid over others win: the highest layer that knows a model id decides.
-    pub(super) layer: u32,
 }
 
 /// One provider.
@@ -149,7 +147,8 @@ pub struct PriceTable {
     pub(super) tier_aliases: Vec<(String, String)>,
     /// Provider, tier, and the tier whose rates it takes.
     pub(super) tier_equal: Vec<(String, String, String)>,
-    pub(super) providers: Vec<Provider>,
+    /// Several entries of one provider are layers: the first that knows a model decides.
+    pub(super) providers: Vec<Rc<Provider>>,
     found: RefCell<Vec<Option<Remembered>>>,
 }
 
@@ -200,7 +199,7 @@ impl PriceTable {
         as_of: String,
         tier_aliases: Vec<(String, String)>,
         tier_equal: Vec<(String, String, String)>,
-        providers: Vec<Provider>,
+        providers: Vec<Rc<Provider>>,
     ) -> Self {
         PriceTable { as_of, tier_aliases, tier_equal, providers, found: RefCell::default() }
     }
@@ -236,23 +235,12 @@ impl PriceTable {
     /// Returns this table with the entries of `over` laid over it.
     #[must_use]
     pub fn with(&self, over: &PriceTable) -> PriceTable {
-        let above = 1 + self.providers.iter().flat_map(|p| &p.models).map(|m| m.layer).max().unwrap_or(0);
-        let mut providers = self.providers.clone();
-        for upper in &over.providers {
-            let mut upper = upper.clone();
-            for model in &mut upper.models {
-                Rc::make_mut(model).layer += above;
-            }
-            match providers.iter_mut().find(|p| p.id == upper.id) {
-                Some(lower) => lower.lay(upper),
-                None => providers.push(upper),
-            }
-        }
-        let mut tier_aliases = over.tier_aliases.clone();
-        tier_aliases.extend(self.tier_aliases.iter().cloned());
-        let mut tier_equal = over.tier_equal.clone();
-        tier_equal.extend(self.tier_equal.iter().cloned());
-        PriceTable::new(self.as_of.clone().max(over.as_of.clone()), tier_aliases, tier_equal, providers)
+        PriceTable::new(
+            self.as_of.clone().max(over.as_of.clone()),
+            joined(&over.tier_aliases, &self.tier_aliases),
+            joined(&over.tier_equal, &self.tier_equal),
+            joined(&over.providers, &self.providers),
+        )
     }
 
     /// Returns the date of the table.
@@ -293,26 +281,58 @@ impl PriceTable {
 
     fn search(&self, provider: Option<&str>, model: &str) -> Option<Found> {
         let Some(name) = provider else {
-            let tables = INFERRED.iter().filter_map(|id| self.providers.iter().find(|p| p.id == *id));
-            return tables.into_iter().find_map(|p| p.find(model, Flags::PROVIDER_INFERRED));
+            return INFERRED.iter().find_map(|id| self.find(id, model, Flags::PROVIDER_INFERRED));
         };
-        let name = name.to_ascii_lowercase();
-        let provider = self.provider(&name)?;
-        provider.find(model, Flags::NONE).or_else(|| self.vendor(provider, model)).or_else(|| {
-            let tables = provider.fallback.iter().filter_map(|id| self.provider(id));
-            tables.into_iter().find_map(|p| p.find(model, Flags::FALLBACK_PROVIDER))
-        })
+        let id = self.provider(&name.to_ascii_lowercase())?;
+        if let Some(found) = self.find(id, model, Flags::NONE) {
+            return Some(found);
+        }
+        for entry in self.layers(id) {
+            for (prefix, vendor) in &entry.vendor_prefix {
+                // `vendor/model` of a reseller: the vendor's own table.
+                let Some(bare) = model.strip_prefix(prefix.as_str()) else { continue };
+                let found = self.provider(vendor).and_then(|id| self.find(id, bare, Flags::FALLBACK_PROVIDER));
+                if found.is_some() {
+                    return found;
+                }
+            }
+        }
+        for other in self.layers(id).flat_map(|entry| &entry.fallback) {
+            let found = self.provider(other).and_then(|id| self.find(id, model, Flags::FALLBACK_PROVIDER));
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
     }
 
-    /// `vendor/model` of a reseller: the vendor's own table.
-    fn vendor(&self, provider: &Provider, model: &str) -> Option<Found> {
-        provider.vendor_prefix.iter().find_map(|(prefix, vendor)| {
-            self.provider(vendor)?.find(model.strip_prefix(prefix.as_str())?, Flags::FALLBACK_PROVIDER)
-        })
+    /// Returns the id of the provider that answers to a name.
+    fn provider(&self, name: &str) -> Option<&str> {
+        self.providers.iter().find(|p| p.is_named(name)).map(|p| p.id.as_str())
     }
 
-    fn provider(&self, name: &str) -> Option<&Provider> {
-        self.providers.iter().find(|p| p.is_named(name))
+    /// Iterates over the entries of one provider, the uppermost first.
+    fn layers<'t>(&'t self, id: &'t str) -> impl Iterator<Item = &'t Rc<Provider>> {
+        self.providers.iter().filter(move |p| p.id == id)
+    }
+
+    /// Finds a model of a provider by its lower-case id: as it is, without prefix, then with a written-out date.
+    fn find(&self, provider: &str, id: &str, flags: Flags) -> Option<Found> {
+        let bare = self.without_prefix(provider, id);
+        let dated = with_dashed_date(bare.unwrap_or(id));
+        for id in [Some(id), bare, dated.as_deref()].into_iter().flatten() {
+            for entry in self.layers(provider) {
+                if let Some(model) = entry.matching(id) {
+                    return Some(Found { provider: provider.into(), model: model.clone(), flags });
+                }
+            }
+        }
+        None
+    }
+
+    fn without_prefix<'a>(&self, provider: &str, id: &'a str) -> Option<&'a str> {
+        let (name, bare) = id.split_once('/')?;
+        (name == "models" || self.layers(provider).any(|p| p.is_named(name))).then_some(bare)
     }
 
     /// Returns the canonical name of a served tier; `None` is the standard one.
@@ -344,48 +364,22 @@ impl Provider {
         self.id == name || self.aliases.iter().any(|a| a == name)
     }
 
-    /// Lays another table of the same provider over this one.
-    fn lay(&mut self, upper: Provider) {
-        self.aliases.extend(upper.aliases);
-        // Which model wins is a matter of layers, which fallback a matter of order.
-        self.models.extend(upper.models);
-        self.fallback = upper.fallback.into_iter().chain(std::mem::take(&mut self.fallback)).collect();
-        self.vendor_prefix = upper.vendor_prefix.into_iter().chain(std::mem::take(&mut self.vendor_prefix)).collect();
-    }
-
-    /// Finds a model by its lower-case id: as it is, without prefix, then with a written-out date.
-    fn find(&self, id: &str, flags: Flags) -> Option<Found> {
-        let found = |model: &Rc<Model>| Found { provider: self.id.as_str().into(), model: model.clone(), flags };
-        if let Some(model) = self.matching(id) {
-            return Some(found(model));
-        }
-        let bare = self.without_prefix(id);
-        if let Some(model) = bare.and_then(|bare| self.matching(bare)) {
-            return Some(found(model));
-        }
-        self.matching(&with_dashed_date(bare.unwrap_or(id))?).map(found)
-    }
-
-    fn without_prefix<'a>(&self, id: &'a str) -> Option<&'a str> {
-        if let Some(bare) = id.strip_prefix("models/") {
-            return Some(bare);
-        }
-        let (name, bare) = id.split_once('/')?;
-        self.is_named(name).then_some(bare)
-    }
-
-    /// The highest layer wins, in it a literal entry, then the pattern with most characters that are not `*`.
+    /// A literal entry wins, then the pattern with most characters that are not `*`.
     fn matching(&self, id: &str) -> Option<&Rc<Model>> {
-        let mut best: Option<(&Rc<Model>, (u32, usize))> = None;
+        let mut best: Option<(&Rc<Model>, usize)> = None;
         for model in &self.models {
             let Some(weight) = model.weight(id) else { continue };
-            let weight = (model.layer, weight);
             if best.is_none_or(|(_, w)| weight > w) {
                 best = Some((model, weight));
             }
         }
         best.map(|(model, _)| model)
     }
+}
+
+/// Both lists, the upper one first.
+fn joined<T: Clone>(upper: &[T], lower: &[T]) -> Vec<T> {
+    [upper, lower].concat()
 }
 
 impl Model {

@@ -29,6 +29,7 @@ impl Price {
         self.from <= at && at < self.until && self.hours.as_ref().is_none_or(|h| h.contain(at))
     }
 
+    #[inline(never)]
     fn apply(&self, rates: &mut [Option<u128>; RATES], input: u64) {
         let step = self.steps.iter().take_while(|&&s| s <= input).count();
         for rate in &self.rates {
@@ -40,22 +41,43 @@ impl Price {
     }
 }
 
+/// The entries that replace each other key by key.
+#[derive(Clone, Copy)]
+enum Layer<'t> {
+    Base,
+    Hours,
+    Tier(&'t str),
+}
+
+/// The valid entry of a layer that began last.
+#[inline(never)]
+fn latest<'m>(model: &'m Model, at: Millis, layer: Layer) -> Option<&'m Price> {
+    let mut best: Option<&Price> = None;
+    for price in &model.prices {
+        let belongs = match layer {
+            Layer::Base => price.tier.is_none() && price.hours.is_none(),
+            Layer::Hours => price.tier.is_none() && price.hours.is_some(),
+            Layer::Tier(tier) => price.tier.as_deref() == Some(tier),
+        };
+        if belongs && best.is_none_or(|b| price.from > b.from) && price.is_valid(at) {
+            best = Some(price);
+        }
+    }
+    best
+}
+
 /// Finds what applies at a time, at a tier (`None` is the standard one) and for a total input; `None` when no price was
 /// valid then.
 pub fn effective<'m>(model: &'m Model, at: Millis, tier: Option<&str>, input: u64) -> Option<Effective<'m>> {
-    let latest = |want: &dyn Fn(&Price) -> bool| {
-        let valid = model.prices.iter().filter(|p| want(p) && p.is_valid(at));
-        valid.reduce(|a, b| if b.from > a.from { b } else { a })
-    };
-    let base = latest(&|p| p.tier.is_none() && p.hours.is_none())?;
+    let base = latest(model, at, Layer::Base)?;
     let mut out = Effective { rates: [None; RATES], base: &base.fees, overlays: [&[], &[]], has_tier: true };
     base.apply(&mut out.rates, input);
-    if let Some(hour) = latest(&|p| p.tier.is_none() && p.hours.is_some()) {
+    if let Some(hour) = latest(model, at, Layer::Hours) {
         hour.apply(&mut out.rates, input);
         out.overlays[0] = &hour.fees;
     }
-    if tier.is_some() {
-        match latest(&|p| p.tier.as_deref() == tier) {
+    if let Some(tier) = tier {
+        match latest(model, at, Layer::Tier(tier)) {
             Some(entry) => {
                 entry.apply(&mut out.rates, input);
                 out.overlays[1] = &entry.fees;
@@ -68,6 +90,7 @@ pub fn effective<'m>(model: &'m Model, at: Millis, tier: Option<&str>, input: u6
 
 impl<'m> Effective<'m> {
     /// Returns the rate of a kind of token, or of what stands in for it, in attodollars.
+    #[inline(never)]
     pub fn rate(&self, key: RateKey) -> Option<u128> {
         let own = |key: RateKey| self.rates.get(key as usize).copied().flatten();
         // What is cached and audio may have the price of audio, else of the cache.
@@ -83,6 +106,7 @@ impl<'m> Effective<'m> {
     }
 
     /// Returns the fee for a tool.
+    #[inline(never)]
     pub fn fee(&self, tool: &str) -> Option<&'m Fee> {
         let [hours, tier] = self.overlays;
         [tier, hours, self.base].into_iter().find_map(|fees| fees.iter().find(|f| f.tool == tool))

@@ -42,6 +42,7 @@ impl Totals {
         Cost::sum(self.pico, self.unpriced_steps == 0 && self.partly_priced_steps == 0)
     }
 
+    #[inline(never)]
     fn add(&mut self, part: &Part) {
         self.usage.add(&part.usage);
         match part.pico {
@@ -51,6 +52,7 @@ impl Totals {
         self.partly_priced_steps += u64::from(part.pico.is_some() && !part.complete);
     }
 
+    #[inline(never)]
     fn subtract(&mut self, part: &Part) {
         self.usage.subtract(&part.usage);
         match part.pico {
@@ -269,6 +271,7 @@ impl UsageState {
         }
     }
 
+    #[inline(never)]
     fn count(&mut self, part: &Part) {
         if part.elsewhere {
             return;
@@ -283,6 +286,7 @@ impl UsageState {
         }
     }
 
+    #[inline(never)]
     fn discount(&mut self, part: &Part) {
         if part.elsewhere {
             return;

@@ -88,6 +88,13 @@ fn default_tiers() -> Vec<(String, String)> {
 
 impl Reader {
     fn fault<T>(&self, what: &str) -> Result<T> {
+        Err(self.error(what))
+    }
+
+    /// Not generic, so that it is compiled once.
+    #[cold]
+    #[inline(never)]
+    fn error(&self, what: &str) -> Error {
         let mut path = String::new();
         for step in &self.path {
             match step {
@@ -104,7 +111,7 @@ impl Reader {
             }
         }
         let place = if path.is_empty() { "the table" } else { &path };
-        Err(Error::new(Kind::InvalidPriceTable, format!("{place}: {what}")).with("path", path))
+        Error::new(Kind::InvalidPriceTable, [place, ": ", what].concat()).with("path", path)
     }
 
     fn fault_at<T>(&mut self, key: &str, what: &str) -> Result<T> {
@@ -112,14 +119,17 @@ impl Reader {
         self.fault(what)
     }
 
+    #[inline(never)]
     fn enter(&mut self, key: &str) {
         self.path.push(Step::Member(key.to_owned()));
     }
 
+    #[inline(never)]
     fn enter_item(&mut self, index: usize) {
         self.path.push(Step::Item(index));
     }
 
+    #[inline(never)]
     fn leave(&mut self) {
         self.path.pop();
     }
@@ -129,6 +139,7 @@ impl Reader {
     }
 
     /// An object without keys that the schema does not know.
+    #[inline(never)]
     fn known(&mut self, value: &Value, keys: &[&str]) -> Result<()> {
         for (key, _) in self.object(value)?.iter() {
             if !keys.contains(&key) {
@@ -149,6 +160,7 @@ impl Reader {
         Some(member)
     }
 
+    #[inline(never)]
     fn required<'v>(&mut self, value: &'v Value, key: &str) -> Result<&'v Value> {
         self.enter(key);
         value.get(key).map_or_else(|| self.fault("is missing"), Ok)
@@ -159,6 +171,7 @@ impl Reader {
     }
 
     /// A string in lower case that is not empty.
+    #[inline(never)]
     fn name(&self, value: &Value) -> Result<String> {
         let name = self.text(value)?.to_ascii_lowercase();
         if name.is_empty() { self.fault("is empty") } else { Ok(name) }
@@ -184,6 +197,7 @@ impl Reader {
     }
 
     /// A list of names; empty when it is missing.
+    #[inline(never)]
     fn names(&mut self, value: &Value, key: &str) -> Result<Vec<String>> {
         let mut out = Vec::new();
         let Some(list) = self.member(value, key) else { return Ok(out) };
@@ -228,7 +242,7 @@ impl Reader {
             providers.push(provider);
             self.leave();
         }
-        Ok(PriceTable::new(as_of, self.tiers, equal, providers))
+        Ok(PriceTable::new(as_of, self.tiers, equal, providers.into_iter().map(Rc::new).collect()))
     }
 
     fn day(&mut self, value: &Value, key: &str) -> Result<String> {
@@ -352,7 +366,7 @@ impl Reader {
         let list = self.required(value, "prices")?;
         let prices = self.prices(list)?;
         self.leave();
-        Ok(Model { id, matches, exclude, free, geo, prices, layer: 0 })
+        Ok(Model { id, matches, exclude, free, geo, prices })
     }
 
     fn geo(&mut self, value: &Value) -> Result<Vec<(String, u128)>> {

@@ -21,16 +21,19 @@ macro_rules! counts {
             }
 
             /// Adds counts; what does not fit is held at the largest number.
+            #[inline(never)]
             pub fn add(&mut self, other: &Usage) {
                 $(self.$field = self.$field.saturating_add(other.$field);)+
             }
 
             /// Takes counts away that were added before.
+            #[inline(never)]
             pub fn subtract(&mut self, other: &Usage) {
                 $(self.$field = self.$field.saturating_sub(other.$field);)+
             }
 
             /// Reads what [`Usage::write`] wrote.
+            #[inline(never)]
             pub fn read(json: Json) -> Usage {
                 Usage { $($field: json.count($key),)+ }
             }
