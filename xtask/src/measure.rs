@@ -1,11 +1,12 @@
 //! `cargo xtask bench`, `simulate`, `prices` and `shots`.
 
 use std::fs;
+use std::time::Duration;
 
 use crate::args::Args;
 use crate::config::root;
-use crate::process::{command, run};
-use crate::{Outcome, package, serve, tools};
+use crate::process::{command, run, watch};
+use crate::{Outcome, package, serve, suites, tools};
 
 /// Runs what stands in `benches/`: scripts in Node, `*.bench.mjs` in Node and in Chromium, native benches with cargo.
 pub fn bench(args: &mut Args) -> Outcome {
@@ -44,9 +45,16 @@ pub fn simulate(args: &mut Args) -> Outcome {
     let seeds = args.number("--seeds")?.unwrap_or(1_000);
     args.finish()?;
     println!("simulating {seeds} seeds");
-    let tests =
-        ["test", "--release", "--package", "sessionlog", "--lib", "--test", "native", "simulat", "--", "--nocapture"];
-    run(command("cargo").args(tests).env("SEEDS", seeds.to_string()))
+    let tests = ["test", "--profile", "simulate", "--package", "sessionlog", "--lib", "--test", "native"];
+    let mut cargo = command("cargo");
+    cargo.args(tests).args(["--", "simulat", "seeded"]).env("SEEDS", seeds.to_string());
+    let watched = watch(&mut cargo, Duration::from_secs(12 * 60 * 60))?;
+    let counts = suites::report::rust_counts(&watched.text);
+    match (counts.is_empty(), watched.success) {
+        (true, _) => Err("no simulation ran".into()),
+        (false, false) => Err(format!("{} of the simulations failed", counts.failed)),
+        (false, true) => Ok(()),
+    }
 }
 
 /// Checks the committed price table and prints its date.

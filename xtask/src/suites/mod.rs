@@ -2,7 +2,7 @@
 
 mod checks;
 mod javascript;
-mod report;
+pub mod report;
 mod rust;
 
 use std::time::{Duration, Instant};
