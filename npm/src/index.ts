@@ -8,3 +8,7 @@ export { RunFs, VirtualFs } from "./vfs.js";
 export { UndoJournal } from "./journal.js";
 export { toJustBash } from "./just-bash.js";
 export { checkBackend } from "./backends.js";
+export { ChatSessionController } from "./controller.js";
+export { createLlmAdapter, registerProvider } from "./adapters/index.js";
+export { AuditLogger, RunStore } from "./runs.js";
+export { fileTools } from "./tools.js";

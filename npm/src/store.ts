@@ -19,6 +19,7 @@ import { Library, quote } from "./library.js";
 import { changed, decodeEntry, freshEntry, isoTime, reading, setupOf, type Entry } from "./records.js";
 import { exportAs, readExport, type ImportReport } from "./transfer.js";
 import { call } from "./runtime.js";
+import { RunStore } from "./runs.js";
 import { Session, type SessionHome } from "./session.js";
 import { toText } from "./values.js";
 
@@ -46,6 +47,7 @@ function invalid(message: string): SessionLogError {
 }
 
 export class SessionStore {
+  readonly runs: RunStore;
   #env: RawEnv;
   #storage: OpenedBackend;
   #options: OpenOptions;
@@ -90,6 +92,10 @@ export class SessionStore {
       stored: (session) => this.#channel.grown(session.id),
       detach: (session) => this.#detach(session),
     };
+    this.runs = new RunStore({
+      backend: storage.backend, now: () => this.#now(), newId: () => call(() => env.new_id()),
+      storedForm: (value) => (this as { storedForm?: (value: JsonValue) => JsonValue }).storedForm?.(value) ?? value,
+    });
     exposeStore(this, {
       backend: storage.backend,
       now: () => this.#now(),

@@ -9,4 +9,5 @@ mod engine;
 mod error;
 mod interop;
 mod record;
+mod run;
 mod vfs;

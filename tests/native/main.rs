@@ -4,4 +4,3 @@ mod cost;
 mod sessions;
 mod structure;
 mod undo;
-mod undo_property;

@@ -198,9 +198,7 @@ impl Files {
         if !plan.report.ok {
             return plan.report;
         }
-        let (report, mut back) = plan.apply(&mut self.tree, now);
-        // Stored even when it is empty: a journal that is named and not there counts as damaged.
-        back.head_dirty = true;
+        let (report, back) = plan.apply(&mut self.tree, now);
         if let Some(run) = self.runs.get_mut(&number) {
             run.state = RunState::Undone;
             run.back = Some(back);
