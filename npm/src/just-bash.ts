@@ -1,38 +1,11 @@
 // The file system that just-bash takes, over the files here. Nothing in it needs a global that its sandbox takes away.
+import type { BashEncoding, BashFileSystem, BashStat } from "../types/index.js";
 import type { FilesFace } from "./vfs.js";
 import { decode, encode } from "./node-encoding.js";
 import { Stats } from "./node-stats.js";
 import { SessionLogError } from "./errors.js";
 
-type Encoding = "utf8" | "utf-8" | "ascii" | "binary" | "base64" | "hex" | "latin1";
-type Given = { encoding?: Encoding | null } | Encoding | undefined;
-
-export interface BashStat { isFile: boolean; isDirectory: boolean; isSymbolicLink: boolean; mode: number; size: number; mtime: Date; dev: number; ino: number }
-export interface BashDirent { name: string; isFile: boolean; isDirectory: boolean; isSymbolicLink: boolean }
-/** just-bash's `IFileSystem`. */
-export interface BashFileSystem {
-  readFile(path: string, options?: Given): Promise<string>;
-  readFileBuffer(path: string): Promise<Uint8Array>;
-  writeFile(path: string, content: string | Uint8Array, options?: Given): Promise<void>;
-  appendFile(path: string, content: string | Uint8Array, options?: Given): Promise<void>;
-  exists(path: string): Promise<boolean>;
-  stat(path: string): Promise<BashStat>;
-  lstat(path: string): Promise<BashStat>;
-  mkdir(path: string, options?: { recursive?: boolean }): Promise<void>;
-  readdir(path: string): Promise<string[]>;
-  readdirWithFileTypes(path: string): Promise<BashDirent[]>;
-  rm(path: string, options?: { recursive?: boolean; force?: boolean }): Promise<void>;
-  cp(src: string, dest: string, options?: { recursive?: boolean }): Promise<void>;
-  mv(src: string, dest: string): Promise<void>;
-  resolvePath(base: string, path: string): string;
-  getAllPaths(): string[];
-  chmod(path: string, mode: number): Promise<void>;
-  symlink(target: string, linkPath: string): Promise<void>;
-  link(existingPath: string, newPath: string): Promise<void>;
-  readlink(path: string): Promise<string>;
-  realpath(path: string): Promise<string>;
-  utimes(path: string, atime: Date, mtime: Date): Promise<void>;
-}
+type Given = { encoding?: BashEncoding | null } | BashEncoding | undefined;
 
 function encodingOf(given: Given): string {
   return (typeof given === "string" ? given : given?.encoding) ?? "utf8";

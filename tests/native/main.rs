@@ -4,3 +4,4 @@ mod cost;
 mod sessions;
 mod structure;
 mod undo;
+mod undo_property;

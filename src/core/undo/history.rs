@@ -198,7 +198,9 @@ impl Files {
         if !plan.report.ok {
             return plan.report;
         }
-        let (report, back) = plan.apply(&mut self.tree, now);
+        let (report, mut back) = plan.apply(&mut self.tree, now);
+        // Stored even when it is empty: a journal that is named and not there counts as damaged.
+        back.head_dirty = true;
         if let Some(run) = self.runs.get_mut(&number) {
             run.state = RunState::Undone;
             run.back = Some(back);

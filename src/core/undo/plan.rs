@@ -195,14 +195,28 @@ impl Plan {
         }
     }
 
+    /// Returns the directories above what is put back: those that are there stay, whoever made them.
+    fn needed(&self) -> BTreeSet<&str> {
+        let mut out = BTreeSet::new();
+        for (path, _) in self.steps.iter().filter(|(_, step)| step.change && !step.target.is_absent()) {
+            let mut above = parent_path(path);
+            while let Some(dir) = above.filter(|dir| out.insert(*dir)) {
+                above = parent_path(dir);
+            }
+        }
+        out
+    }
+
     /// Carries the plan out, which cannot fail any more; returns the journal that leads back.
     pub fn apply(mut self, tree: &mut Tree, now: Millis) -> (Report, Journal) {
         self.list();
         let mut back = Journal::default();
+        let needed = self.needed();
         // What must go first: children before the directories that hold them.
         for (path, step) in self.steps.iter().rev().filter(|(_, step)| step.change) {
             let kept_kind = std::mem::discriminant(&step.now) == std::mem::discriminant(&step.target);
-            if !step.now.is_absent() && !kept_kind {
+            let is_used = step.now.is_dir() && step.target.is_absent() && needed.contains(&**path);
+            if !step.now.is_absent() && !kept_kind && !is_used {
                 tree.place(path, &State::Absent, now);
             }
         }
