@@ -1,9 +1,11 @@
 //! Reading a price table: everything is checked, and every fault is named by its path.
+//!
+//! The schema is data and one small interpreter walks it, so that building the table afterwards needs no checks of its own.
 
 use std::rc::Rc;
 
 use crate::core::error::{Error, Kind, Result};
-use crate::core::json::{self, Object, Surrogates, Value};
+use crate::core::json::{self, Surrogates, Value};
 use crate::core::time::Millis;
 
 use super::arithmetic::{exact, write_count};
@@ -17,36 +19,95 @@ const FEE_PLACES: u32 = 15;
 /// Decimal places of a factor.
 const FACTOR_PLACES: u32 = 6;
 
-/// What the three units must say where a table names them.
-const UNITS: &[(&str, &str)] = &[
-    ("schema", "sessionlog.prices/1"),
-    ("currency", "USD"),
-    ("rate_unit", "USD per 1,000,000 tokens"),
-    ("fee_unit", "USD per 1,000 (calls or requests)"),
-];
+/// What a value must be.
+enum Rule {
+    Text,
+    /// A text that is not empty.
+    Name,
+    /// This text.
+    Is(&'static str),
+    /// `YYYY-MM-DD`
+    Day,
+    /// A day or a second, UTC.
+    Time,
+    /// `HH:MM`, or `24:00`.
+    Minute,
+    Per,
+    Flag,
+    /// A whole number from 1 up to this.
+    Whole(i64),
+    /// A decimal in a string with at most so many places.
+    Exact(u32),
+    Rates,
+    List(&'static Rule),
+    /// An object whose keys are free.
+    Map(&'static Rule),
+    /// An object with these keys; the first ones, as many as the number says, are required.
+    Object(usize, &'static [(&'static str, Rule)]),
+}
+
+const NAMES: Rule = Rule::List(&Rule::Name);
+
+const TABLE: Rule = Rule::Object(
+    2,
+    &[
+        ("schema", Rule::Is("sessionlog.prices/1")),
+        ("providers", Rule::List(&PROVIDER)),
+        ("currency", Rule::Is("USD")),
+        ("rate_unit", Rule::Is("USD per 1,000,000 tokens")),
+        ("fee_unit", Rule::Is("USD per 1,000 (calls or requests)")),
+        ("as_of", Rule::Day),
+        ("retrieved", Rule::Day),
+        ("sources", Rule::List(&Rule::Text)),
+        ("tier_aliases", Rule::Map(&Rule::List(&Rule::Text))),
+        ("tier_equal", Rule::Map(&Rule::Map(&Rule::Name))),
+    ],
+);
+
+const PROVIDER: Rule = Rule::Object(
+    2,
+    &[
+        ("id", Rule::Name),
+        ("models", Rule::List(&MODEL)),
+        ("aliases", NAMES),
+        ("fallback", NAMES),
+        ("vendor_prefix", Rule::Map(&Rule::Name)),
+    ],
+);
+
+const MODEL: Rule = Rule::Object(
+    2,
+    &[
+        ("id", Rule::Name),
+        ("prices", PRICES),
+        ("match", NAMES),
+        ("exclude", NAMES),
+        ("context", Rule::Whole(i64::MAX)),
+        ("deprecated", Rule::Flag),
+        ("free", Rule::Flag),
+        ("geo", Rule::Map(&Rule::Exact(FACTOR_PLACES))),
+    ],
+);
+
+const PRICES: Rule = Rule::List(&Rule::Object(
+    1,
+    &[
+        ("rates", Rule::Rates),
+        ("from", Rule::Time),
+        ("until", Rule::Time),
+        ("tier", Rule::Name),
+        (
+            "hours",
+            Rule::Object(1, &[("utc", Rule::List(&Rule::List(&Rule::Minute))), ("days", Rule::List(&Rule::Whole(7)))]),
+        ),
+        ("steps", Rule::List(&Rule::Whole(i64::MAX))),
+        ("fees", Rule::Map(&Rule::Object(2, &[("usd_per_1000", Rule::Exact(FEE_PLACES)), ("per", Rule::Per)]))),
+    ],
+));
 
 /// Spellings of tiers in a table that names none.
-const TIER_ALIASES: &[(&str, &[&str])] = &[
-    ("standard", &["", "default", "standard", "auto", "on_demand", "on-demand", "none"]),
-    ("batch", &["batch", "batches"]),
-    ("flex", &["flex"]),
-    ("priority", &["priority"]),
-    ("fast", &["fast"]),
-];
-
-/// The top level of the schema.
-const TABLE_KEYS: &[&str] = &[
-    "schema",
-    "currency",
-    "rate_unit",
-    "fee_unit",
-    "as_of",
-    "retrieved",
-    "sources",
-    "tier_aliases",
-    "tier_equal",
-    "providers",
-];
+const TIERS: &str =
+    r#"{"standard":["","default","standard","auto","on_demand","on-demand","none"],"batch":["batch","batches"]}"#;
 
 /// One step of a path.
 enum Step {
@@ -54,53 +115,101 @@ enum Step {
     Item(usize),
 }
 
-/// Reads one table. The path is where the reader stands, so a fault needs no more than a word: nothing is left behind it.
-///
-/// Plain loops throughout: closures over generic iterators made this file a fifth of the whole module's code for cost.
+/// Reads one table. The path is where the reader stands: after a fault it is left as it is, and names the place.
+#[derive(Default)]
 struct Reader {
     path: Vec<Step>,
     tiers: Vec<(String, String)>,
 }
 
+/// A fault: what is wrong with the value at the reader's path.
+type Checked<T = ()> = std::result::Result<T, &'static str>;
+
 /// Reads a whole table.
 pub(super) fn read(text: &str) -> Result<PriceTable> {
-    let value = json::parse(text, Surrogates::Replace).map_err(|e| {
-        Error::new(Kind::InvalidPriceTable, format!("the table is no JSON: {}", e.message())).with("path", "")
-    })?;
-    Reader { path: Vec::new(), tiers: default_tiers() }.table(&value)
+    let mut reader = Reader::default();
+    let value = json::parse(text, Surrogates::Replace).map_err(|_| reader.error("is not JSON"))?;
+    reader.table(&value).map_err(|what| reader.error(what))
 }
 
 /// Reads a list of prices that stands alone, as a record may carry it.
 pub(super) fn override_model(prices: &Value) -> Result<Model> {
-    let prices = Reader { path: Vec::new(), tiers: default_tiers() }.prices(prices)?;
-    Ok(Model { prices, ..Model::default() })
+    let mut reader = Reader { path: Vec::new(), tiers: tiers(&Value::Null) };
+    let read = reader.check(prices, &PRICES).and_then(|()| reader.prices(prices));
+    read.map(|prices| Model { prices, ..Model::default() }).map_err(|what| reader.error(what))
 }
 
-fn default_tiers() -> Vec<(String, String)> {
+/// What an optional member holds; what is missing is an empty list, object or text.
+fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
+    value.get(key).and_then(Value::as_array).unwrap_or_default()
+}
+
+#[inline(never)]
+fn members<'v>(value: &'v Value, key: &str) -> Vec<(&'v str, &'v Value)> {
+    value.get(key).and_then(Value::as_object).map(|o| o.iter().collect()).unwrap_or_default()
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[inline(never)]
+fn lower(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_ascii_lowercase()
+}
+
+#[inline(never)]
+fn names(value: &Value, key: &str) -> Vec<String> {
     let mut out = Vec::new();
-    for (name, spellings) in TIER_ALIASES {
-        for spelling in *spellings {
-            out.push((spelling.to_string(), name.to_string()));
+    for item in list(value, key) {
+        out.push(lower(item));
+    }
+    out
+}
+
+#[inline(never)]
+fn pairs(value: &Value, key: &str) -> Vec<(String, String)> {
+    let mut out = Vec::new();
+    for (name, other) in members(value, key) {
+        out.push((name.to_ascii_lowercase(), lower(other)));
+    }
+    out
+}
+
+fn patterns(value: &Value, key: &str) -> Vec<Pattern> {
+    let mut out = Vec::new();
+    for name in names(value, key) {
+        out.push(Pattern::new(&name));
+    }
+    out
+}
+
+/// A decimal that was checked.
+fn amount(value: &Value, places: u32) -> u128 {
+    exact(value.as_str().unwrap_or_default(), places).unwrap_or_default()
+}
+
+fn tiers(table: &Value) -> Vec<(String, String)> {
+    let standard = json::parse(TIERS, Surrogates::Replace).unwrap_or_default();
+    let named = table.get("tier_aliases").and_then(Value::as_object).or(standard.as_object());
+    let mut out = Vec::new();
+    for (tier, spellings) in named.into_iter().flat_map(|o| o.iter()) {
+        for spelling in spellings.as_array().unwrap_or_default() {
+            out.push((lower(spelling), tier.to_ascii_lowercase()));
         }
     }
     out
 }
 
 impl Reader {
-    fn fault<T>(&self, what: &str) -> Result<T> {
-        Err(self.error(what))
-    }
-
-    /// Not generic, so that it is compiled once.
     #[cold]
     #[inline(never)]
     fn error(&self, what: &str) -> Error {
         let mut path = String::new();
         for step in &self.path {
             match step {
-                Step::Member(key) if path.is_empty() => path.push_str(key),
                 Step::Member(key) => {
-                    path.push('.');
+                    path.push_str(if path.is_empty() { "" } else { "." });
                     path.push_str(key);
                 }
                 Step::Item(index) => {
@@ -114,280 +223,158 @@ impl Reader {
         Error::new(Kind::InvalidPriceTable, [place, ": ", what].concat()).with("path", path)
     }
 
-    fn fault_at<T>(&mut self, key: &str, what: &str) -> Result<T> {
-        self.enter(key);
-        self.fault(what)
-    }
-
     #[inline(never)]
     fn enter(&mut self, key: &str) {
         self.path.push(Step::Member(key.to_owned()));
     }
 
-    #[inline(never)]
     fn enter_item(&mut self, index: usize) {
         self.path.push(Step::Item(index));
     }
 
-    #[inline(never)]
     fn leave(&mut self) {
         self.path.pop();
     }
 
-    fn object<'v>(&self, value: &'v Value) -> Result<&'v Object> {
-        value.as_object().map_or_else(|| self.fault("is not an object"), Ok)
+    /// Checks a value and all it holds.
+    fn check(&mut self, value: &Value, rule: &Rule) -> Checked {
+        let text = value.as_str();
+        let (is_right, what) = match rule {
+            Rule::Text => (text.is_some(), "is not a string"),
+            Rule::Name => (text.is_some_and(|t| !t.is_empty()), "is not a string, or empty"),
+            Rule::Is(expected) => (text == Some(expected), "is not the one that this schema has"),
+            Rule::Day => (text.is_some_and(|t| t.len() == 10 && when::parse(t).is_some()), "is not a day (YYYY-MM-DD)"),
+            Rule::Time => (text.and_then(when::parse).is_some(), "is not a UTC day or second"),
+            Rule::Minute => (text.and_then(minute).is_some(), "is not HH:MM"),
+            Rule::Per => (matches!(text, Some("call" | "request")), "is neither \"call\" nor \"request\""),
+            Rule::Flag => (value.as_bool().is_some(), "is not true or false"),
+            Rule::Whole(most) => {
+                (value.as_i64().is_some_and(|n| n > 0 && n <= *most), "is not a whole number in its range")
+            }
+            Rule::Exact(places) => return exact(text.ok_or("is not a decimal in a string")?, *places).map(|_| ()),
+            Rule::Rates => return self.check_rates(value),
+            Rule::List(rule) => return self.check_list(value, rule),
+            Rule::Map(rule) => return self.check_members(value, |_| Some(rule)),
+            Rule::Object(required, fields) => {
+                self.check_members(value, |key| fields.iter().find(|(name, _)| *name == key).map(|(_, rule)| rule))?;
+                let missing = fields.iter().take(*required).find(|(name, _)| value.get(name).is_none());
+                if let Some((name, _)) = missing {
+                    self.enter(name);
+                }
+                (missing.is_none(), "is missing")
+            }
+        };
+        if is_right { Ok(()) } else { Err(what) }
     }
 
-    /// An object without keys that the schema does not know.
-    #[inline(never)]
-    fn known(&mut self, value: &Value, keys: &[&str]) -> Result<()> {
-        for (key, _) in self.object(value)?.iter() {
-            if !keys.contains(&key) {
-                return self.fault_at(key, "is not a key of the schema");
-            }
+    fn check_list(&mut self, value: &Value, rule: &Rule) -> Checked {
+        for (i, item) in value.as_array().ok_or("is not an array")?.iter().enumerate() {
+            self.enter_item(i);
+            self.check(item, rule)?;
+            self.leave();
         }
         Ok(())
     }
 
-    fn items<'v>(&self, value: &'v Value) -> Result<&'v [Value]> {
-        value.as_array().map_or_else(|| self.fault("is not an array"), Ok)
-    }
-
-    /// Enters a member; the caller leaves it. When it is missing nothing was entered.
-    fn member<'v>(&mut self, value: &'v Value, key: &str) -> Option<&'v Value> {
-        let member = value.get(key)?;
-        self.enter(key);
-        Some(member)
-    }
-
-    #[inline(never)]
-    fn required<'v>(&mut self, value: &'v Value, key: &str) -> Result<&'v Value> {
-        self.enter(key);
-        value.get(key).map_or_else(|| self.fault("is missing"), Ok)
-    }
-
-    fn text<'v>(&self, value: &'v Value) -> Result<&'v str> {
-        value.as_str().map_or_else(|| self.fault("is not a string"), Ok)
-    }
-
-    /// A string in lower case that is not empty.
-    #[inline(never)]
-    fn name(&self, value: &Value) -> Result<String> {
-        let name = self.text(value)?.to_ascii_lowercase();
-        if name.is_empty() { self.fault("is empty") } else { Ok(name) }
-    }
-
-    fn whole(&self, value: &Value) -> Result<u64> {
-        match value.as_i64() {
-            Some(n) if n > 0 => Ok(n as u64),
-            _ => self.fault("is not a whole number above 0"),
-        }
-    }
-
-    fn exact(&self, value: &Value, places: u32) -> Result<u128> {
-        let Some(text) = value.as_str() else { return self.fault("is not a decimal in a string") };
-        exact(text, places).or_else(|what| self.fault(what))
-    }
-
-    fn flag(&mut self, value: &Value, key: &str) -> Result<bool> {
-        let Some(value) = self.member(value, key) else { return Ok(false) };
-        let Some(flag) = value.as_bool() else { return self.fault("is not true or false") };
-        self.leave();
-        Ok(flag)
-    }
-
-    /// A list of names; empty when it is missing.
-    #[inline(never)]
-    fn names(&mut self, value: &Value, key: &str) -> Result<Vec<String>> {
-        let mut out = Vec::new();
-        let Some(list) = self.member(value, key) else { return Ok(out) };
-        for (i, item) in self.items(list)?.iter().enumerate() {
-            self.enter_item(i);
-            out.push(self.name(item)?);
+    fn check_members<'r>(&mut self, value: &Value, rule: impl Fn(&str) -> Option<&'r Rule>) -> Checked {
+        for (key, member) in value.as_object().ok_or("is not an object")?.iter() {
+            self.enter(key);
+            self.check(member, rule(key).ok_or("is not a key of the schema")?)?;
             self.leave();
         }
-        self.leave();
-        Ok(out)
+        Ok(())
     }
 
-    fn patterns(&mut self, value: &Value, key: &str) -> Result<Vec<Pattern>> {
-        Ok(self.names(value, key)?.iter().map(|name| Pattern::new(name)).collect())
+    fn check_rates(&mut self, value: &Value) -> Checked {
+        for (key, rate) in value.as_object().ok_or("is not an object")?.iter() {
+            self.enter(key);
+            key_of(key).ok_or("is not a key of the schema")?;
+            match rate {
+                Value::Array(_) => self.check_list(rate, &Rule::Exact(RATE_PLACES))?,
+                _ => self.check(rate, &Rule::Exact(RATE_PLACES))?,
+            }
+            self.leave();
+        }
+        Ok(())
     }
 
-    fn table(mut self, value: &Value) -> Result<PriceTable> {
-        self.known(value, TABLE_KEYS)?;
-        for (key, expected) in UNITS {
-            if *key == "schema" || value.get(key).is_some() {
-                let unit = self.required(value, key)?;
-                if self.text(unit)? != *expected {
-                    return self.fault(&format!("is not \"{expected}\""));
-                }
-                self.leave();
+    fn table(&mut self, value: &Value) -> Checked<PriceTable> {
+        self.check(value, &TABLE)?;
+        self.tiers = tiers(value);
+        let mut equal = Vec::new();
+        for (provider, tiers) in members(value, "tier_equal") {
+            for (from, to) in tiers.as_object().into_iter().flat_map(|o| o.iter()) {
+                equal.push((provider.to_ascii_lowercase(), from.to_ascii_lowercase(), lower(to)));
             }
         }
-        let as_of = self.day(value, "as_of")?;
-        self.day(value, "retrieved")?;
-        self.sources(value)?;
-        self.tier_aliases(value)?;
-        let equal = self.tier_equal(value)?;
-        let mut providers = Vec::new();
-        let list = self.required(value, "providers")?;
-        for (i, item) in self.items(list)?.iter().enumerate() {
+        let mut providers: Vec<Rc<Provider>> = Vec::new();
+        self.enter("providers");
+        for (i, item) in list(value, "providers").iter().enumerate() {
             self.enter_item(i);
             let provider = self.provider(item)?;
-            let names = || std::iter::once(&provider.id).chain(&provider.aliases);
-            if providers.iter().any(|other: &Provider| names().any(|name| other.is_named(name))) {
-                return self.fault("answers to a name of another provider");
+            let mut names = std::iter::once(&provider.id).chain(&provider.aliases);
+            if names.any(|name| providers.iter().any(|other| other.is_named(name))) {
+                return Err("answers to a name of another provider");
             }
-            providers.push(provider);
+            providers.push(Rc::new(provider));
             self.leave();
         }
-        Ok(PriceTable::new(as_of, self.tiers, equal, providers.into_iter().map(Rc::new).collect()))
+        Ok(PriceTable::new(text(value, "as_of").to_owned(), std::mem::take(&mut self.tiers), equal, providers))
     }
 
-    fn day(&mut self, value: &Value, key: &str) -> Result<String> {
-        let Some(day) = self.member(value, key) else { return Ok(String::new()) };
-        let text = self.text(day)?;
-        if text.len() != 10 || when::parse(text).is_none() {
-            return self.fault("is not a day (YYYY-MM-DD)");
-        }
-        self.leave();
-        Ok(text.to_owned())
-    }
-
-    fn sources(&mut self, value: &Value) -> Result<()> {
-        let Some(list) = self.member(value, "sources") else { return Ok(()) };
-        for (i, item) in self.items(list)?.iter().enumerate() {
-            self.enter_item(i);
-            self.text(item)?;
-            self.leave();
-        }
-        self.leave();
-        Ok(())
-    }
-
-    fn tier_aliases(&mut self, value: &Value) -> Result<()> {
-        let Some(tiers) = self.member(value, "tier_aliases") else { return Ok(()) };
-        self.tiers.clear();
-        for (tier, spellings) in self.object(tiers)?.iter() {
-            self.enter(tier);
-            for (i, spelling) in self.items(spellings)?.iter().enumerate() {
-                self.enter_item(i);
-                // The empty spelling is one, too.
-                let spelling = self.text(spelling)?.to_ascii_lowercase();
-                self.tiers.push((spelling, tier.to_ascii_lowercase()));
-                self.leave();
-            }
-            self.leave();
-        }
-        self.leave();
-        Ok(())
-    }
-
-    fn tier_equal(&mut self, value: &Value) -> Result<Vec<(String, String, String)>> {
-        let mut out = Vec::new();
-        let Some(providers) = self.member(value, "tier_equal") else { return Ok(out) };
-        for (provider, _) in self.object(providers)?.iter() {
-            for (from, to) in self.pairs(providers, provider)? {
-                out.push((provider.to_ascii_lowercase(), from, to));
-            }
-        }
-        self.leave();
-        Ok(out)
-    }
-
-    /// An object of names by name; empty when it is missing.
-    fn pairs(&mut self, value: &Value, key: &str) -> Result<Vec<(String, String)>> {
-        let mut out = Vec::new();
-        let Some(pairs) = self.member(value, key) else { return Ok(out) };
-        for (name, other) in self.object(pairs)?.iter() {
-            self.enter(name);
-            out.push((name.to_ascii_lowercase(), self.name(other)?));
-            self.leave();
-        }
-        self.leave();
-        Ok(out)
-    }
-
-    fn provider(&mut self, value: &Value) -> Result<Provider> {
-        self.known(value, &["id", "aliases", "fallback", "vendor_prefix", "models"])?;
-        let id = self.id(value)?;
-        let mut out = Provider {
-            id,
-            aliases: self.names(value, "aliases")?,
-            fallback: self.names(value, "fallback")?,
-            vendor_prefix: self.pairs(value, "vendor_prefix")?,
-            models: Vec::new(),
-        };
-        let list = self.required(value, "models")?;
-        for (i, item) in self.items(list)?.iter().enumerate() {
+    fn provider(&mut self, value: &Value) -> Checked<Provider> {
+        let mut models: Vec<Rc<Model>> = Vec::new();
+        self.enter("models");
+        for (i, item) in list(value, "models").iter().enumerate() {
             self.enter_item(i);
             let model = self.model(item)?;
-            for other in &out.models {
-                if other.id == model.id {
-                    return self.fault("has the id of another model");
-                }
-                if model.matches.iter().any(|p| p.is_literal() && other.matches.contains(p)) {
-                    return self.fault("matches a name of another model");
+            for other in &models {
+                let is_double = |p: &Pattern| p.is_literal() && other.matches.contains(p);
+                if other.id == model.id || model.matches.iter().any(is_double) {
+                    return Err("has a name of another model");
                 }
             }
-            out.models.push(Rc::new(model));
+            models.push(Rc::new(model));
             self.leave();
         }
         self.leave();
-        Ok(out)
+        Ok(Provider {
+            id: text(value, "id").to_ascii_lowercase(),
+            aliases: names(value, "aliases"),
+            fallback: names(value, "fallback"),
+            vendor_prefix: pairs(value, "vendor_prefix"),
+            models,
+        })
     }
 
-    fn id(&mut self, value: &Value) -> Result<String> {
-        let id = self.required(value, "id")?;
-        let id = self.name(id)?;
-        self.leave();
-        Ok(id)
-    }
-
-    fn model(&mut self, value: &Value) -> Result<Model> {
-        self.known(value, &["id", "match", "exclude", "context", "deprecated", "free", "geo", "prices"])?;
-        let id = self.id(value)?;
-        let mut matches = self.patterns(value, "match")?;
+    fn model(&mut self, value: &Value) -> Checked<Model> {
+        let id = text(value, "id").to_ascii_lowercase();
+        let mut matches = patterns(value, "match");
         if matches.is_empty() {
             if value.get("match").is_some() {
-                return self.fault_at("match", "is empty");
+                self.enter("match");
+                return Err("is empty");
             }
             matches.push(Pattern::new(&id));
         }
-        if let Some(context) = self.member(value, "context") {
-            self.whole(context)?;
-            self.leave();
+        let mut geo = Vec::new();
+        for (place, factor) in members(value, "geo") {
+            geo.push((place.to_ascii_lowercase(), amount(factor, FACTOR_PLACES)));
         }
-        self.flag(value, "deprecated")?;
-        let exclude = self.patterns(value, "exclude")?;
-        let free = self.flag(value, "free")?;
-        let geo = self.geo(value)?;
-        let list = self.required(value, "prices")?;
-        let prices = self.prices(list)?;
+        self.enter("prices");
+        let prices = self.prices(value.get("prices").unwrap_or(&Value::Null))?;
         self.leave();
-        Ok(Model { id, matches, exclude, free, geo, prices })
+        let free = value.get("free").and_then(Value::as_bool).unwrap_or_default();
+        Ok(Model { id, matches, exclude: patterns(value, "exclude"), free, geo, prices })
     }
 
-    fn geo(&mut self, value: &Value) -> Result<Vec<(String, u128)>> {
-        let mut out = Vec::new();
-        let Some(places) = self.member(value, "geo") else { return Ok(out) };
-        for (place, factor) in self.object(places)?.iter() {
-            self.enter(place);
-            out.push((place.to_ascii_lowercase(), self.exact(factor, FACTOR_PLACES)?));
-            self.leave();
-        }
-        self.leave();
-        Ok(out)
-    }
-
-    fn prices(&mut self, value: &Value) -> Result<Vec<Price>> {
+    fn prices(&mut self, value: &Value) -> Checked<Vec<Price>> {
         let mut out: Vec<Price> = Vec::new();
-        for (i, item) in self.items(value)?.iter().enumerate() {
+        for (i, item) in value.as_array().unwrap_or_default().iter().enumerate() {
             self.enter_item(i);
             let price = self.price(item)?;
             if out.iter().any(|other| price.overlaps(other) || other.overlaps(&price)) {
-                return self.fault("overlaps the dates of another entry");
+                return Err("overlaps the dates of another entry");
             }
             out.push(price);
             self.leave();
@@ -395,144 +382,99 @@ impl Reader {
         Ok(out)
     }
 
-    fn price(&mut self, value: &Value) -> Result<Price> {
-        self.known(value, &["from", "until", "tier", "hours", "steps", "rates", "fees"])?;
-        let from = self.time(value, "from")?.unwrap_or(Millis::MIN);
-        let until = self.time(value, "until")?.unwrap_or(Millis::MAX);
-        if until <= from {
-            return self.fault_at("until", "is not after `from`");
+    fn price(&mut self, value: &Value) -> Checked<Price> {
+        let time = |key| when::parse(text(value, key));
+        let mut steps = Vec::new();
+        for step in list(value, "steps") {
+            steps.push(step.as_i64().unwrap_or_default() as u64);
         }
-        let tier = self.tier(value)?;
-        let hours = self.hours(value)?;
-        let steps = self.steps(value)?;
-        let rates = self.rates(value, steps.len())?;
-        Ok(Price { from, until, tier, hours, steps, rates, fees: self.fees(value)? })
+        if !steps.is_sorted_by(|a, b| a < b) {
+            self.enter("steps");
+            return Err("is not a rising list");
+        }
+        let out = Price {
+            from: time("from").unwrap_or(Millis::MIN),
+            until: time("until").unwrap_or(Millis::MAX),
+            tier: self.tier(value),
+            hours: self.hours(value)?,
+            rates: self.rates(value, steps.len())?,
+            steps,
+            fees: fees(value),
+        };
+        if out.until <= out.from {
+            self.enter("until");
+            return Err("is not after `from`");
+        }
+        Ok(out)
     }
 
-    fn time(&mut self, value: &Value, key: &str) -> Result<Option<Millis>> {
-        let Some(time) = self.member(value, key) else { return Ok(None) };
-        let Some(time) = when::parse(self.text(time)?) else { return self.fault("is not a UTC day or second") };
-        self.leave();
-        Ok(Some(time))
-    }
-
-    fn tier(&mut self, value: &Value) -> Result<Option<String>> {
-        let Some(tier) = self.member(value, "tier") else { return Ok(None) };
-        let name = self.name(tier)?;
-        self.leave();
+    /// The canonical name of a tier; the standard one is none.
+    fn tier(&self, value: &Value) -> Option<String> {
+        let name = lower(value.get("tier")?);
         let known = self.tiers.iter().find(|(spelling, _)| *spelling == name);
-        let name = known.map_or(name.clone(), |(_, tier)| tier.clone());
-        Ok(if name == "standard" { None } else { Some(name) })
+        let name = known.map_or(&name, |(_, tier)| tier);
+        (name != "standard").then(|| name.clone())
     }
 
-    fn steps(&mut self, value: &Value) -> Result<Vec<u64>> {
+    fn rates(&mut self, value: &Value, steps: usize) -> Checked<Vec<Rate>> {
         let mut out = Vec::new();
-        let Some(list) = self.member(value, "steps") else { return Ok(out) };
-        for (i, item) in self.items(list)?.iter().enumerate() {
-            self.enter_item(i);
-            out.push(self.whole(item)?);
-            self.leave();
-        }
-        if out.is_empty() || !out.is_sorted_by(|a, b| a < b) {
-            return self.fault("is not a rising list");
-        }
-        self.leave();
-        Ok(out)
-    }
-
-    fn rates(&mut self, value: &Value, steps: usize) -> Result<Vec<Rate>> {
-        let mut out = Vec::new();
-        let rates = self.required(value, "rates")?;
-        for (name, value) in self.object(rates)?.iter() {
-            self.enter(name);
-            let Some((key, _)) = RateKey::ALL.iter().find(|(_, text)| *text == name) else {
-                return self.fault("is not a key of the schema");
-            };
+        for (name, rate) in members(value, "rates") {
+            let Some(key) = key_of(name) else { continue };
+            let amounts = rate.as_array().unwrap_or(std::slice::from_ref(rate));
+            if rate.as_array().is_some() && (steps == 0 || amounts.len() != steps + 1) {
+                self.enter("rates");
+                self.enter(name);
+                return Err("does not have one rate more than there are steps");
+            }
             let mut atto = Vec::new();
-            match value.as_array() {
-                Some(items) if items.len() == steps + 1 && steps > 0 => {
-                    for (i, item) in items.iter().enumerate() {
-                        self.enter_item(i);
-                        atto.push(self.exact(item, RATE_PLACES)?);
-                        self.leave();
-                    }
-                }
-                Some(_) => return self.fault("does not have one rate more than there are steps"),
-                None => atto.push(self.exact(value, RATE_PLACES)?),
+            for rate in amounts {
+                atto.push(amount(rate, RATE_PLACES));
             }
-            out.push(Rate { key: *key, atto });
-            self.leave();
+            out.push(Rate { key, atto });
         }
-        self.leave();
         Ok(out)
     }
 
-    fn fees(&mut self, value: &Value) -> Result<Vec<Fee>> {
-        let mut out = Vec::new();
-        let Some(fees) = self.member(value, "fees") else { return Ok(out) };
-        for (tool, fee) in self.object(fees)?.iter() {
-            self.enter(tool);
-            self.known(fee, &["usd_per_1000", "per"])?;
-            let usd = self.required(fee, "usd_per_1000")?;
-            let atto = self.exact(usd, FEE_PLACES)?;
-            self.leave();
-            let per = self.required(fee, "per")?;
-            let once = match self.text(per)? {
-                "call" => false,
-                "request" => true,
-                _ => return self.fault("is neither \"call\" nor \"request\""),
-            };
-            self.leave();
-            out.push(Fee { tool: tool.to_owned(), atto, once });
-            self.leave();
-        }
-        self.leave();
-        Ok(out)
-    }
-
-    fn hours(&mut self, value: &Value) -> Result<Option<Hours>> {
-        let Some(hours) = self.member(value, "hours") else { return Ok(None) };
-        self.known(hours, &["utc", "days"])?;
+    fn hours(&mut self, value: &Value) -> Checked<Option<Hours>> {
+        let Some(hours) = value.get("hours") else { return Ok(None) };
         let mut out = Hours { spans: Vec::new(), days: Vec::new() };
-        let spans = self.required(hours, "utc")?;
-        for (i, span) in self.items(spans)?.iter().enumerate() {
-            self.enter_item(i);
-            let [start, end] = self.items(span)? else { return self.fault("is not a pair of two times") };
-            let (start, end) = (self.minute(start, 0)?, self.minute(end, 1)?);
-            if start == end {
-                return self.fault("is not a pair of two times");
-            }
-            out.spans.push((start, end));
-            self.leave();
-        }
-        self.leave();
-        if let Some(days) = self.member(hours, "days") {
-            for (i, day) in self.items(days)?.iter().enumerate() {
-                self.enter_item(i);
-                let day = self.whole(day)?;
-                if day > 7 {
-                    return self.fault("is not an ISO weekday (1 to 7)");
+        for (i, span) in list(hours, "utc").iter().enumerate() {
+            let at = |i: usize| span.as_array()?.get(i)?.as_str().and_then(minute);
+            match (at(0), at(1), at(2)) {
+                (Some(start), Some(end), None) if start != end => out.spans.push((start, end)),
+                _ => {
+                    self.enter("hours");
+                    self.enter("utc");
+                    self.enter_item(i);
+                    return Err("is not a pair of two times");
                 }
-                out.days.push(day as i64);
-                self.leave();
             }
-            self.leave();
         }
-        self.leave();
+        for day in list(hours, "days") {
+            out.days.push(day.as_i64().unwrap_or_default());
+        }
         Ok(Some(out))
     }
+}
 
-    fn minute(&mut self, value: &Value, index: usize) -> Result<i64> {
-        self.enter_item(index);
-        let text = self.text(value)?;
-        let minute = match when::minutes(text) {
-            Some((minute, "")) => minute,
-            // The end of the day is a time no clock shows.
-            _ if text == "24:00" => 24 * 60,
-            _ => return self.fault("is not HH:MM"),
-        };
-        self.leave();
-        Ok(minute)
+fn key_of(name: &str) -> Option<RateKey> {
+    RateKey::ALL.iter().find(|(_, text)| *text == name).map(|(key, _)| *key)
+}
+
+fn fees(value: &Value) -> Vec<Fee> {
+    let mut out = Vec::new();
+    for (tool, fee) in members(value, "fees") {
+        let atto = amount(fee.get("usd_per_1000").unwrap_or(&Value::Null), FEE_PLACES);
+        out.push(Fee { tool: tool.to_owned(), atto, once: text(fee, "per") == "request" });
+    }
+    out
+}
+
+/// `HH:MM` as minutes of the day; the end of the day is a time no clock shows.
+fn minute(text: &str) -> Option<i64> {
+    match when::minutes(text) {
+        Some((minute, "")) => Some(minute),
+        _ => (text == "24:00").then_some(24 * 60),
     }
 }
 
