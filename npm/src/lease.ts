@@ -76,18 +76,20 @@ async function inTime<T>(promise: Promise<T>, ms: number): Promise<T | null> {
 export class Channel {
   #channel: BroadcastChannel | null = null;
 
-  constructor(name: string | null, onGrown: (id: string) => void) {
+  constructor(name: string | null, onGrown: (id: string, seq: number) => void) {
     if (name === null || typeof BroadcastChannel !== "function") return;
     this.#channel = new BroadcastChannel(name);
     this.#channel.onmessage = ({ data }: MessageEvent<unknown>) => {
-      if (typeof data === "string") onGrown(data);
+      const { id, seq } = (data ?? {}) as { id?: unknown; seq?: unknown };
+      if (typeof id === "string" && typeof seq === "number") onGrown(id, seq);
     };
     // Listening keeps no process alive.
     (this.#channel as unknown as { unref?: () => void }).unref?.();
   }
 
-  grown(id: string): void {
-    this.#channel?.postMessage(id);
+  /** The store holds the first `seq` events of a session. */
+  grown(id: string, seq: number): void {
+    this.#channel?.postMessage({ id, seq });
   }
 
   close(): void {

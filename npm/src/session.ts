@@ -386,9 +386,26 @@ export class Session {
     this.#deliver(theirs);
   }
 
-  /** @internal Takes in what the writer in another tab has stored since. */
-  async follow(): Promise<void> {
-    if (this.#state !== "live" || !this.#readOnly) return;
+  /** @internal Takes in what the writer in another tab has stored: up to `seq` at least, as soon as this tab can see it. */
+  async follow(seq = 0): Promise<void> {
+    this.#followed = Math.max(this.#followed, seq);
+    this.#following ??= this.#followOn().finally(() => (this.#following = null));
+    return this.#following;
+  }
+  #followed = 0;
+  #following: Promise<void> | null = null;
+
+  async #followOn(): Promise<void> {
+    // One browser process learns later than another what localStorage holds.
+    for (let wait = 0; wait <= 1600; wait = wait * 2 || 25) {
+      if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
+      if (this.#state !== "live" || !this.#readOnly) return;
+      await this.#takeIn();
+      if (this.#visible >= this.#followed) return;
+    }
+  }
+
+  async #takeIn(): Promise<void> {
     const stored = await readLog(this.#home.backend, this.id, Infinity, this.#visible);
     if (stored === null || this.disposed) return;
     const joined = joinBytes(stored.lines);

@@ -73,7 +73,7 @@ export class SessionStore {
     this.#storage = storage;
     this.#options = options;
     this.#shared = sharedName(options, storage);
-    this.#channel = new Channel(this.#shared, (id) => void this.#live.get(id)?.follow().catch((thrown: unknown) => this.#warn("follow", toError(thrown).message)));
+    this.#channel = new Channel(this.#shared, (id, seq) => void this.#live.get(id)?.follow(seq).catch((thrown: unknown) => this.#warn("follow", toError(thrown).message)));
     this.#library = new Library(storage.backend, this.#live as never, () => this.#now(), (code, message) => this.#warn(code, message));
     this.#home = {
       store: this as never,
@@ -89,7 +89,7 @@ export class SessionStore {
       flushed: () => this.#flushListeners(),
       recordBytes: (session) => this.#library.recordBytes(session as never),
       patchRecord: (session, change) => this.#library.patch(session.id, change),
-      stored: (session) => this.#channel.grown(session.id),
+      stored: (session) => this.#channel.grown(session.id, session.writer.durable),
       detach: (session) => this.#detach(session),
     };
     this.runs = new RunStore({
