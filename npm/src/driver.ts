@@ -129,6 +129,8 @@ export class Driver {
   }
 
   #append(type: string, data: unknown): void {
+    // A question is withdrawn unless its verdict came first: that one stands.
+    if (type === "approval/resolved" && !this.#waiting.has((data as { callId: string }).callId)) return;
     try {
       this.#turn.append(type, data);
     } catch (thrown) {

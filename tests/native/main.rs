@@ -1,6 +1,8 @@
 //! Native tests of the whole crate: one binary, one module per part.
 
 mod cost;
+mod run;
+mod run_world;
 mod sessions;
 mod structure;
 mod undo;

@@ -286,6 +286,7 @@ impl Machine {
             return self.end_step_with(ending);
         }
         if cut {
+            self.forget_faults();
             self.close_calls("not_executed", "The call was not executed: the answer was cut off at its token limit.");
             return self.end_step_with(Ending::plain(Status::Completed, "max-tokens"));
         }
@@ -325,6 +326,7 @@ impl Machine {
     /// Keeps what has arrived of a stream that ended early, with its usage.
     fn break_off(&mut self, ending: Ending, fault: Option<Fault>) {
         self.append_answer(true);
+        self.forget_faults();
         self.close_calls(
             "not_started",
             if fault.is_none() { NOT_RUN } else { "The call was not executed: the answer broke off." },
@@ -333,6 +335,11 @@ impl Machine {
             self.append_error(&fault);
         }
         self.end_step_with(ending);
+    }
+
+    /// Calls of an answer that was cut off may look faulty because of the cut.
+    fn forget_faults(&mut self) {
+        self.calls.iter_mut().for_each(|call| call.outcome = None);
     }
 
     fn append_error(&mut self, fault: &Fault) {

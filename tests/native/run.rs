@@ -1,0 +1,294 @@
+//! The agent loop: order of events, batches, limits, stopping, and being killed after every single effect.
+
+use sessionlog::core::json::Value;
+use sessionlog::core::run::{Approval, Cancel, Chunk, Config, Input, Machine, Status, Tool};
+
+use crate::run_world::{Faults, World, call, config, finish, text, tool};
+
+fn tools() -> Vec<Tool> {
+    vec![
+        tool("read", |t| (t.parallel, t.idempotent) = (true, true)),
+        tool("write", |t| t.mutating = true),
+        tool("ask", |t| (t.mutating, t.approval) = (true, Approval::Always)),
+    ]
+}
+
+/// Two reads together, a barrier, one that needs a verdict; then the answer.
+fn story() -> Vec<Vec<Chunk>> {
+    let calls =
+        vec![call("r1", "read", "{}"), call("r2", "read", ""), call("w", "write", "{}"), call("a", "ask", "{}")];
+    vec![calls.into_iter().chain([finish("tool-calls")]).collect(), vec![text("done"), finish("stop")]]
+}
+
+fn run_with(script: Vec<Vec<Chunk>>, config: Config, change: impl FnOnce(&mut World)) -> World {
+    let mut world = World { script, ..World::default() };
+    change(&mut world);
+    let mut machine = Machine::new(config);
+    let first = machine.handle(Input::Start);
+    world.drive(&mut machine, first, usize::MAX);
+    assert!(machine.is_over());
+    world.check("to its end");
+    world
+}
+
+fn ended(world: &World) -> (Status, String) {
+    let reason = world.all("turn/end").last().and_then(|end| end.at(&["reason", "kind"])).and_then(Value::as_str);
+    (world.finish.as_ref().unwrap().status, reason.unwrap_or_default().to_owned())
+}
+
+fn result<'a>(world: &'a World, id: &str) -> &'a Value {
+    world.all("tool/result").into_iter().find(|r| r.get("id").and_then(Value::as_str) == Some(id)).unwrap()
+}
+
+fn error_code<'a>(world: &'a World, id: &str) -> &'a str {
+    result(world, id).at(&["error", "code"]).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[test]
+fn a_turn_keeps_the_order() {
+    let world = run_with(story(), config(tools()), |_| {});
+    let right = "turn/start user/message step/start DERIVE CHECKPOINT SEND assistant/message VALIDATE tool/call tool/call \
+                 CHECKPOINT RUN_r1+r2 tool/result tool/result tool/call CHECKPOINT RUN_w tool/result ASK tool/call CHECKPOINT \
+                 RUN_a tool/result step/end SETTLE CHECKPOINT step/start DERIVE CHECKPOINT SEND assistant/message step/end \
+                 SETTLE turn/end FINISH";
+    let trace: Vec<_> = world.trace.iter().map(|effect| effect.replace(' ', "_")).collect();
+    assert_eq!(trace, right.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(ended(&world), (Status::Completed, "completed".into()));
+    assert_eq!(world.finish.unwrap().answer.as_deref(), Some("done"));
+}
+
+#[test]
+fn killed_after_every_effect_the_turn_is_recovered_and_no_tool_runs_twice() {
+    let whole = run_with(story(), config(tools()), |_| {});
+    for killed_after in 0..whole.effects {
+        for lose in [false, true] {
+            for resume in [false, true] {
+                let why = format!(
+                    "killed after {killed_after} ({:?}), lose {lose}, resume {resume}",
+                    whole.trace.get(killed_after.wrapping_sub(1))
+                );
+                let mut world = World { script: story(), ..World::default() };
+                let mut machine = Machine::new(config(tools()));
+                let first = machine.handle(Input::Start);
+                world.drive(&mut machine, first, killed_after);
+                if !world.reload(lose) {
+                    continue;
+                }
+                if resume {
+                    world.resume(config(tools()));
+                    assert_eq!(ended(&world), (Status::Completed, "completed".into()), "{why}");
+                    assert_eq!(world.all("assistant/message").len(), 2, "{why}");
+                } else {
+                    world.close();
+                    assert!(world.log.last().unwrap().1.at(&["reason", "kind"]).is_some(), "{why}");
+                }
+                world.check(&why);
+                for (id, times) in &world.ran {
+                    assert!(*times == 1 || id.starts_with('r'), "{why}: {id} ran {times} times");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn stopped_before_every_effect_the_turn_ends_cancelled_and_everything_is_answered() {
+    let whole = run_with(story(), config(tools()), |_| {});
+    // Once the last answer has come whole, there is nothing left to stop.
+    let last_request = whole.trace.iter().rposition(|effect| effect == "SEND").unwrap();
+    for at in 1..whole.effects {
+        let world = run_with(story(), config(tools()), |world| {
+            world.events.insert(at, Input::Cancel(Cancel::Asked(Some("enough".into()))));
+        });
+        let (status, reason) = ended(&world);
+        if at <= last_request {
+            assert_eq!((status, reason.as_str()), (Status::Cancelled, "cancelled"), "before {at}: {:?}", world.trace);
+        } else {
+            assert_eq!(status, Status::Completed, "before {at}: {:?}", world.trace);
+        }
+        assert!(world.trace.iter().filter(|effect| *effect == "ABORT").count() <= 1);
+    }
+}
+
+#[test]
+fn a_stopped_answer_is_kept_as_a_part_and_its_calls_are_not_run() {
+    let mut machine = Machine::new(config(tools()));
+    machine.handle(Input::Start);
+    machine.handle(Input::Derived);
+    machine.handle(Input::CheckpointDone);
+    let answer = machine.streaming().expect("the stream is open");
+    answer.text("He");
+    answer.text("llo");
+    answer.args("w", Some("write"), "{\"path\":");
+    answer.take(Chunk::Usage(Value::from("counted")));
+    let effects = machine.handle(Input::Cancel(Cancel::Asked(None)));
+    let shown = format!("{effects:?}");
+    for part in [
+        "Abort",
+        "\"partial\", Bool(true)",
+        "\"Hello\"",
+        "cancelled before execution",
+        "\"usage\", String(\"counted\")",
+    ] {
+        assert!(shown.contains(part), "{part} is missing in {shown}");
+    }
+    assert!(machine.streaming().is_none(), "what still comes is nobody's");
+}
+
+#[test]
+fn a_denied_call_is_answered_and_never_started() {
+    let world = run_with(story(), config(tools()), |world| world.faults = Faults { denied: true, ..Faults::default() });
+    assert_eq!(error_code(&world, "a"), "denied");
+    assert!(!world.ran.contains_key("a"));
+    assert!(world.all("tool/call").iter().all(|call| call.get("id").and_then(Value::as_str) != Some("a")));
+    assert_eq!(ended(&world).0, Status::Completed);
+}
+
+#[test]
+fn a_policy_asks_for_what_changes_something_and_is_not_covered() {
+    let mut tools = tools();
+    tools.iter_mut().for_each(|tool| tool.approval = Approval::Policy);
+    for (patterns, asked) in [(vec![], vec!["w", "a"]), (vec!["write"], vec!["a"]), (vec!["*"], vec![])] {
+        let config = Config { patterns: patterns.into_iter().map(str::to_owned).collect(), ..config(tools.clone()) };
+        let world = run_with(story(), config, |_| {});
+        let ids: Vec<_> = world.all("approval/requested").iter().filter_map(|r| r.get("callId")?.as_str()).collect();
+        assert_eq!(ids, asked);
+    }
+}
+
+#[test]
+fn calls_that_cannot_run_get_an_error_and_the_model_goes_on() {
+    let script = vec![
+        vec![
+            call("u", "nobody", "{}"),
+            call("x", "write", "[1]"),
+            call("y", "write", "{\"bad\":1}"),
+            finish("tool-calls"),
+        ],
+        vec![text("sorry"), finish("stop")],
+    ];
+    let world = run_with(script, config(tools()), |_| {});
+    assert_eq!(error_code(&world, "u"), "unknown_tool");
+    assert_eq!(error_code(&world, "x"), "invalid_arguments");
+    assert_eq!(error_code(&world, "y"), "invalid_arguments");
+    assert!(world.ran.is_empty());
+    assert_eq!(ended(&world).0, Status::Completed);
+}
+
+#[test]
+fn a_turn_takes_no_more_steps_than_allowed() {
+    let step = |id: &str| vec![call(id, "read", "{}"), finish("tool-calls")];
+    let script: Vec<_> = (0..9).map(|n| step(&format!("r{n}"))).collect();
+    let world = run_with(script, Config { max_steps: 3, ..config(tools()) }, |_| {});
+    assert_eq!(ended(&world), (Status::MaxSteps, "max-steps".into()));
+    assert_eq!((world.requests, world.finish.unwrap().steps), (3, 3));
+}
+
+#[test]
+fn a_budget_is_set_aside_before_and_settled_after_each_request() {
+    let step = |id: &str| vec![call(id, "read", "{}"), finish("tool-calls")];
+    for (budget, requests) in [(0, 0), (1, 1), (10, 1), (19, 1), (20, 2), (35, 3)] {
+        let script: Vec<_> = (0..9).map(|n| step(&format!("r{n}"))).collect();
+        let config = Config { budget: Some(budget), ..config(tools()) };
+        let world = run_with(script, config, |world| world.step_cost = 10);
+        assert_eq!((ended(&world).0, world.requests), (Status::BudgetReached, requests), "budget {budget}");
+    }
+    // Nothing more is to be asked: the answer counts, whatever it cost.
+    let config = Config { budget: Some(5), ..config(tools()) };
+    let world = run_with(vec![vec![text("dear"), finish("stop")]], config, |world| world.step_cost = 10);
+    assert_eq!(ended(&world).0, Status::Completed);
+}
+
+#[test]
+fn a_broken_stream_keeps_what_came_and_fails_honestly() {
+    let world = run_with(story(), config(tools()), |world| world.faults.stream = Some(1));
+    assert_eq!(ended(&world), (Status::Failed, "error".into()));
+    assert!(world.ran.is_empty());
+    assert_eq!(world.all("assistant/message").first().and_then(|m| m.get("partial")), Some(&Value::Bool(true)));
+    assert_eq!(world.all("error").first().and_then(|e| e.get("code")).and_then(Value::as_str), Some("cut_off"));
+    assert_eq!(world.finish.unwrap().error.unwrap().code, "cut_off");
+}
+
+#[test]
+fn a_request_that_is_too_long_is_made_shorter_once() {
+    let world = run_with(story(), config(tools()), |world| world.faults.overflow = Some(1));
+    assert_eq!((ended(&world).0, world.compactions), (Status::Completed, 1));
+}
+
+#[test]
+fn a_long_session_is_compacted_when_the_turn_is_over() {
+    for (limit, compactions) in [(100, 1), (101, 0)] {
+        let config = Config { compact_at: Some(limit), ..config(tools()) };
+        let world = run_with(story(), config, |_| {});
+        assert_eq!((world.compactions, ended(&world).0), (compactions, Status::Completed));
+        assert_eq!(world.kinds().last(), Some(&"turn/end"));
+    }
+}
+
+#[test]
+fn nothing_runs_that_could_not_be_made_durable() {
+    for from in 1..=6 {
+        let world = run_with(story(), config(tools()), |world| world.faults.checkpoint = Some(from));
+        assert_eq!(ended(&world), (Status::Failed, "error".into()), "checkpoint {from}");
+        assert_eq!(world.finish.as_ref().unwrap().error.as_ref().unwrap().code, "quota");
+        let sent = world.trace.iter().filter(|e| *e == "SEND" || e.starts_with("RUN")).count();
+        let done = world.checkpoints - 1;
+        assert!(sent <= done, "checkpoint {from}: {:?}", world.trace);
+    }
+}
+
+#[test]
+fn what_is_said_meanwhile_is_heard_before_the_next_step_and_before_the_end() {
+    let whole = run_with(story(), config(tools()), |_| {});
+    for at in 1..whole.effects {
+        let mut script = story();
+        script.push(vec![text("heard"), finish("stop")]);
+        let world = run_with(script, config(tools()), |world| {
+            world.events.insert(at, Input::Steer { id: "q".into(), text: "psst".into() });
+        });
+        if world.all("queue/added").is_empty() {
+            continue;
+        }
+        let place = |kind: &str| world.kinds().iter().position(|k| *k == kind);
+        match place("steering/message") {
+            Some(heard) => {
+                assert_eq!(world.kinds().get(heard - 1), Some(&"queue/claimed"));
+                assert_eq!(world.kinds().get(heard + 1), Some(&"step/start"));
+            }
+            None => assert_eq!(world.finish.as_ref().unwrap().drafts, ["q"], "said at {at}: it is kept as a draft"),
+        }
+    }
+}
+
+#[test]
+fn a_call_that_holds_redacted_text_is_not_run_from_the_log() {
+    let script = vec![
+        vec![call("w", "write", "{\"text\":\"[REDACTED:key]\"}"), finish("tool-calls")],
+        vec![text("ok"), finish("stop")],
+    ];
+    let mut world = World { script, ..World::default() };
+    let mut machine = Machine::new(config(tools()));
+    let first = machine.handle(Input::Start);
+    // Killed right after the answer was appended.
+    world.drive(&mut machine, first, 7);
+    assert_eq!(world.kinds().last(), Some(&"assistant/message"));
+    assert!(world.reload(false));
+    world.resume(config(tools()));
+    world.check("recovered");
+    assert_eq!(error_code(&world, "w"), "redacted");
+    assert!(world.ran.is_empty());
+}
+
+#[test]
+fn a_session_that_goes_while_a_verdict_is_awaited_leaves_the_question_open() {
+    let mut machine = Machine::new(config(tools()));
+    machine.handle(Input::Start);
+    machine.handle(Input::Derived);
+    machine.handle(Input::CheckpointDone);
+    machine.streaming().unwrap().take(call("a", "ask", "{}"));
+    machine.handle(Input::StreamEnded);
+    let effects = format!("{:?}", machine.handle(Input::Validated(vec![])));
+    assert!(effects.contains("Ask"), "{effects}");
+    let effects = format!("{:?}", machine.handle(Input::Cancel(Cancel::Disposed)));
+    assert!(effects.contains("Suspended") && !effects.contains("turn/end"), "{effects}");
+}
