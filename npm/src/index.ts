@@ -12,3 +12,4 @@ export { ChatSessionController } from "./controller.js";
 export { createLlmAdapter, registerProvider } from "./adapters/index.js";
 export { AuditLogger, RunStore } from "./runs.js";
 export { fileTools } from "./tools.js";
+export { ScrubStream, scrubText } from "./scrub.js";

@@ -85,6 +85,11 @@ export class Writer {
     return this.#machine.unsaved;
   }
 
+  /** The fence that this writer writes under; the session is in the store once this is known. */
+  get fence(): Uint8Array {
+    return this.#fence ?? firstFence();
+  }
+
   markRecord(): void {
     this.#recordDirty = true;
   }

@@ -12,6 +12,7 @@ import { joinBytes, Writer, type Candidate, type WriterHost } from "./persist.js
 import { takeOver } from "./segments.js";
 import { readLog, type Header } from "./stored.js";
 import { eventClass, URGENT } from "./event-types.js";
+import type { Rescrubbed } from "./rescrub.js";
 import { call } from "./runtime.js";
 import { ChunkStream, type StreamAt, type TextFilter } from "./stream.js";
 import { toText } from "./values.js";
@@ -424,6 +425,25 @@ export class Session {
     await this.follow();
     this.#readOnly = false;
     this.#writer.lead(fence, this.#visible);
+  }
+
+  /** @internal */
+  asRescrubbed(): Rescrubbed {
+    this.#checkWritable();
+    return {
+      id: this.id,
+      raw: this.#raw,
+      header: this.#writer.header,
+      fence: async () => {
+        await this.#writer.flush();
+        return this.#writer.fence;
+      },
+      announce: async (scrubber, events) => {
+        this.#changes.emit([], () => {});
+        this.append("session/rescrubbed", { scrubber, events });
+        await this.#writer.flush();
+      },
+    };
   }
 
   /** @internal Appends what closes a turn that was cut off. */

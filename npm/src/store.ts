@@ -1,6 +1,6 @@
 // The store: sessions by id, their life cycle, and everything that concerns more than one of them.
 import type {
-  Boundary, CreateOptions, ExportFormat, JsonValue, KeyValueBackend, OpenOptions, SessionEvent, SessionRecord, SessionSummary, StorageStatus,
+  Boundary, CreateOptions, ExportFormat, JsonValue, KeyValueBackend, OpenOptions, Scrubber, SessionEvent, SessionRecord, SessionSummary, StorageStatus,
 } from "../types/index.js";
 import * as glue from "./glue.js";
 import type { RawEnv, RawSession } from "./glue.js";
@@ -13,10 +13,12 @@ import { Channel, takeLease, type Lease } from "./lease.js";
 import { DeliveryQueue, Listeners } from "./listeners.js";
 import { sweepPlan, type SessionsOptions, type SweepPolicy } from "./catalogue.js";
 import { joinBytes } from "./persist.js";
-import { checkFormat, keys, takeOver } from "./segments.js";
+import { Chain } from "./scrub.js";
+import { checkFormat, keys, takeOver, writeSegment } from "./segments.js";
 import { encode, eraseSession, readHeader, readLog, type Header, type StoredLog } from "./stored.js";
 import { Library, quote } from "./library.js";
 import { changed, decodeEntry, freshEntry, isoTime, reading, setupOf, type Entry } from "./records.js";
+import { Rescrub } from "./rescrub.js";
 import { exportAs, readExport, type ImportReport } from "./transfer.js";
 import { call } from "./runtime.js";
 import { RunStore } from "./runs.js";
@@ -53,6 +55,7 @@ export class SessionStore {
   #options: OpenOptions;
   #live = new Map<string, Session>();
   #library: Library;
+  #chain: Chain;
   #loading = new Map<string, Promise<Session>>();
   #queue = new DeliveryQueue();
   #created = new Listeners<[Session]>();
@@ -68,7 +71,8 @@ export class SessionStore {
   /** Names locks and channels between tabs; null where no other tab can reach the same store. */
   #shared: string | null;
 
-  private constructor(env: RawEnv, storage: OpenedBackend, options: OpenOptions) {
+  private constructor(env: RawEnv, storage: OpenedBackend, options: OpenOptions, chain: Chain) {
+    this.#chain = chain;
     this.#env = env;
     this.#storage = storage;
     this.#options = options;
@@ -82,8 +86,8 @@ export class SessionStore {
       queue: this.#queue,
       now: () => this.#now(),
       warn: (code, message) => this.#warn(code, message),
-      prepare: (_type, text) => text,
-      openFilter: () => null,
+      prepare: (type, text) => (this.#chain.isEmpty ? text : this.#chain.payload(type, text)),
+      openFilter: () => this.#chain.filter(),
       note: (event, session) => this.#library.note(event, session as never),
       deliver: (event, session) => this.#events.emit([event, session], (thrown) => this.#contained(thrown)),
       flushed: () => this.#flushListeners(),
@@ -110,8 +114,10 @@ export class SessionStore {
       const prices = rawPrices(options.prices as never);
       call(() => env.set_prices(prices));
     }
+    const chain = new Chain();
+    for (const scrubber of options.scrubbers ?? []) chain.add(scrubber);
     const storage = await openOrMemory(options.storage);
-    const store = new SessionStore(env, storage, options);
+    const store = new SessionStore(env, storage, options, chain);
     if (storage.reason !== undefined) store.#warn(storage.reason.code, storage.reason.message);
     await checkFormat(storage.backend);
     await store.#library.load();
@@ -187,8 +193,14 @@ export class SessionStore {
     if (options.seed !== undefined) {
       const seed = toText(options.seed);
       call(() => raw.seed(seed, options.seed?.length ?? 0));
+      this.#scrubAll(raw);
     }
-    return this.#make(raw, undefined, options.record);
+    return this.#make(raw, undefined, options.record === undefined ? {} : this.#scrubbed(options.record) as Partial<SessionRecord>);
+  }
+
+  /** What comes in from outside as a whole passes the scrubbers before anyone sees it. */
+  #scrubAll(raw: RawSession): void {
+    if (!this.#chain.isEmpty) call(() => raw.rescrub(this.#chain.raw));
   }
 
   #checkFree(id: string): void {
@@ -398,8 +410,10 @@ export class SessionStore {
     return reading(await this.#library.replace(id, (entry) => changed(entry, { updated_at: isoTime(this.#now()), ...given })));
   }
 
+  /** What is put into a record is scrubbed like all else. */
   #scrubbed(change: Partial<SessionRecord>): { [field: string]: JsonValue | undefined } {
-    return change;
+    const given = withoutUndefined(change) as { [field: string]: JsonValue };
+    return this.#chain.isEmpty ? given : (JSON.parse(this.#chain.payload("record", toText(given, true, "?"))) as typeof given);
   }
 
   async archive(id: string): Promise<void> {
@@ -484,15 +498,74 @@ export class SessionStore {
     this.#checkFree(id);
     const raw = call(() => this.#env.open(JSON.stringify({ ...header, id })));
     call(() => raw.load(body));
+    this.#scrubAll(raw);
     const damaged = (JSON.parse(call(() => raw.damaged())) as Array<{ line: number; bytes: number }>).map(({ line, bytes: size }) => ({ line: line + firstLine - 1, bytes: size }));
     const session = this.#make(raw, undefined, {});
-    const entry = record === null ? null : decodeEntry(encode(record));
+    const entry = record === null ? null : decodeEntry(encode(this.#chain.isEmpty ? record : this.#chain.payload("record", record)));
     this.enter(session);
     if (entry !== null) this.#library.entries.set(id, changed({ ...entry, events: session.seq }, { id }));
     for (const { type, data } of events) session.append(type, data);
     this.announce(session);
     await session.flush();
     return { session, report: { lost, damaged } };
+  }
+
+  // ---------------------------------------------------------------- scrubbers
+
+  registerScrubber(scrubber: Scrubber): () => void {
+    this.#check();
+    return this.#chain.add(scrubber);
+  }
+
+  get scrubbing(): boolean {
+    return !this.#chain.isEmpty;
+  }
+
+  storedForm(value: JsonValue): JsonValue {
+    this.#check();
+    return this.#chain.storedForm(value);
+  }
+
+  async rescrub(scrubber: Scrubber): Promise<{ events: number; remaining: 0 }> {
+    this.#check();
+    const { backend } = this.#storage;
+    await this.flush();
+    const work = new Rescrub(backend, scrubber);
+    for (const [key] of await backend.list(...keys.below("s/"), { keysOnly: true })) {
+      const id = /^s\/([^/]+)\/h$/.exec(key)?.[1];
+      if (id === undefined) continue;
+      const live = this.#live.get(id);
+      await (live === undefined ? this.#rescrubStored(id, work) : work.session(live.asRescrubbed()));
+    }
+    for (const [id, entry] of await this.#library.catalogue()) {
+      const text = work.json(entry.record);
+      if (text !== null) await this.#library.replace(id, () => ({ ...entry, record: call((module) => module.raw_record_set(text, JSON.stringify({ id }))) }));
+    }
+    await work.values(...keys.below("u/"));
+    await this.flush();
+    work.chain.raw.free();
+    return { events: work.events, remaining: 0 };
+  }
+
+  /** A session that nobody has open is rewritten under a fence of its own. */
+  async #rescrubStored(id: string, work: Rescrub): Promise<void> {
+    const { backend } = this.#storage;
+    const fence = await takeOver(backend, id);
+    const stored = await readLog(backend, id);
+    if (stored === null) return;
+    const raw = call(() => this.#env.open(JSON.stringify(stored.header.header)));
+    try {
+      const bytes = joinBytes(stored.lines);
+      call(() => raw.load(bytes));
+      const announce = async (scrubber: string, events: number) => {
+        const at = call(() => raw.len());
+        call(() => raw.append("session/rescrubbed", JSON.stringify({ scrubber, events }), this.#now()));
+        await writeSegment(backend, id, fence, at, call(() => raw.lines(at, at + 1)));
+      };
+      await work.session({ id, raw, header: stored.header, announce, fence: async () => fence });
+    } finally {
+      raw.free();
+    }
   }
 
   // ---------------------------------------------------------------- listeners and the whole

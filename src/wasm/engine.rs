@@ -8,6 +8,7 @@ use wasm_bindgen::prelude::*;
 
 use super::cost::RawPriceTable;
 use super::error::throw;
+use super::scrub::RawChain;
 use crate::core::cost::PriceTable;
 use crate::core::cost::session::{Pricing, UsageState, session_usage};
 use crate::core::derive::{self, Deriver};
@@ -17,6 +18,7 @@ use crate::core::id::IdSource;
 use crate::core::interop::{chat_messages, samagotchi};
 use crate::core::json::{self, Object, Surrogates, Value};
 use crate::core::log::{NewEvent, Salt};
+use crate::core::session::rescrub::{self, StoredEvent};
 use crate::core::session::{self, Boundary, Closer, Session};
 
 /// Random bytes are drawn in pieces of this size: one call to JavaScript per piece, not per event.
@@ -241,6 +243,28 @@ impl RawSession {
         let log = session.log();
         let found = (0..log.len()).rev().find(|seq| log.event(*seq).is_some_and(|e| e.id.to_string() == id));
         found.map_or(f64::INFINITY, |seq| seq as f64)
+    }
+
+    /// Scrubs everything once more and returns how many payloads changed. The digest chain still holds afterwards.
+    pub fn rescrub(&self, chain: &RawChain) -> std::result::Result<f64, JsValue> {
+        let events: Vec<StoredEvent> = {
+            let session = self.session.borrow();
+            let owned = |e: event::EventView<'_>| StoredEvent { seq: e.seq, kind: e.kind.into(), data: e.data.into() };
+            session.log().iter().map(owned).collect()
+        };
+        // A caller's scrubber may run now: nothing is borrowed.
+        let mut changes = rescrub::plan(&events, &chain.now()).map_err(|e| chain.fail(e))?;
+        if changes.is_empty() {
+            return Ok(0.0);
+        }
+        let count = changes.len();
+        let mut salts = self.env.salts(count)?;
+        let rewrite =
+            |e: event::EventView<'_>| Ok(changes.remove(&e.seq).map(|data| (data, salts.next().unwrap_or_default())));
+        self.session.borrow_mut().rewrite(rewrite).map_err(throw)?;
+        *self.deriver.borrow_mut() = Deriver::new();
+        self.recount();
+        Ok(count as f64)
     }
 
     /// Returns the damaged lines as JSON text: `[{line, bytes}]`.

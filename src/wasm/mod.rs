@@ -10,4 +10,5 @@ mod error;
 mod interop;
 mod record;
 mod run;
+mod scrub;
 mod vfs;

@@ -1,6 +1,7 @@
 //! One session: header, log, and what is projected from it as events arrive.
 
 mod closers;
+pub mod rescrub;
 mod state;
 
 use std::cell::RefCell;

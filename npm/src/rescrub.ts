@@ -1,0 +1,87 @@
+// Scrubbing once more what is stored already: every session, its record, and the audit trails, in place of what stood there.
+import type { KeyValueBackend, Scrubber } from "../types/index.js";
+import type { RawSession } from "./glue.js";
+import { SessionLogError } from "./errors.js";
+import { joinBytes } from "./persist.js";
+import { call } from "./runtime.js";
+import { Chain } from "./scrub.js";
+import { keys } from "./segments.js";
+import { decode, encode, type Header } from "./stored.js";
+
+/** One session, live or not, as a rescrub needs it. */
+export interface Rescrubbed {
+  readonly id: string;
+  readonly raw: RawSession;
+  readonly header: Header;
+  /** Appends the event that says so, and stores all that is in memory. */
+  announce(scrubber: string, events: number): Promise<void>;
+  /** The fence to write under. */
+  fence(): Promise<Uint8Array>;
+}
+
+export function nameOf(scrubber: Scrubber): string {
+  if (typeof scrubber === "function") return scrubber.name || "function";
+  const { name, builtin } = scrubber as { name?: unknown; builtin?: unknown };
+  return typeof name === "string" ? name : typeof builtin === "string" ? builtin : "scrubber";
+}
+
+export class Rescrub {
+  readonly chain = new Chain();
+  readonly name: string;
+  events = 0;
+  #backend: KeyValueBackend;
+
+  constructor(backend: KeyValueBackend, scrubber: Scrubber) {
+    this.#backend = backend;
+    this.name = nameOf(scrubber);
+    this.chain.add(scrubber);
+  }
+
+  /** Rewrites one session. Its old segments go in the batch that brings the new one. */
+  async session(session: Rescrubbed): Promise<void> {
+    const { id, raw } = session;
+    const count = call(() => raw.rescrub(this.chain.raw));
+    const damaged = decode(call(() => raw.damaged_bytes()));
+    const scrubbed = this.chain.text(damaged);
+    if (count === 0 && scrubbed === damaged) return;
+    this.events += count;
+    await this.#replaceSegments(session, encode(scrubbed));
+    await session.announce(this.name, count);
+    if (call(() => raw.rescrub(this.chain.raw)) !== 0) {
+      throw new SessionLogError("scrubber_contract", `the scrubber ${this.name} is not idempotent: it finds something in what it wrote`, { scrubber: this.name, id });
+    }
+  }
+
+  async #replaceSegments(session: Rescrubbed, damaged: Uint8Array): Promise<void> {
+    const { id, raw, header } = session;
+    const from = header.base?.count ?? 0;
+    const to = call(() => raw.len());
+    const lines = joinBytes([call(() => raw.lines(from, to)), damaged]);
+    const fence = await session.fence();
+    const old = (await this.#backend.list(...keys.segments(id, 0), { keysOnly: true })).map(([key]) => key);
+    const puts = call((module) => module.raw_segment_puts(id, from, lines, this.#backend.maxValueBytes ?? 2 ** 31)) as Array<[string, Uint8Array]>;
+    const kept = new Set(puts.map(([key]) => key));
+    await this.#backend.transact({ checks: [{ key: keys.fence(id), equals: fence }], deletes: old.filter((key) => !kept.has(key)), puts });
+  }
+
+  /** A JSON text, every string of it as under a content key; null when nothing changes. */
+  json(text: string): string | null {
+    let out: string;
+    try {
+      out = call(() => this.chain.raw.stored_form(text)) ?? text;
+    } catch (thrown) {
+      if (!(thrown instanceof SessionLogError) || thrown.code !== "not_json") throw thrown;
+      out = this.chain.text(text);
+    }
+    return out === text ? null : out;
+  }
+
+  /** Rewrites the values below a prefix that hold JSON, or lines of it. */
+  async values(start: string, end: string): Promise<void> {
+    for (const [key, value] of await this.#backend.list(start, end)) {
+      const text = decode(value);
+      const out = text.split("\n").map((line) => (line === "" ? line : this.json(line) ?? line)).join("\n");
+      if (out !== text) await this.#backend.transact({ checks: [{ key, equals: value }], puts: [[key, encode(out)]] });
+    }
+  }
+}

@@ -1,0 +1,233 @@
+//! Names of keys: which of them stand before a secret.
+
+use super::bytes::{DASH, DOT, NAME, UNDERSCORE, is};
+use super::view::{LOOK_BACK, View};
+
+/// What kind of value a key announces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// Chosen by people: short ones count, words do not.
+    Password,
+    /// Made by machines: long and varied.
+    Secret,
+    /// `Authorization`: a scheme and its credentials.
+    Authorization,
+    /// `Cookie`, `Set-Cookie`.
+    Cookie,
+    /// The signature of a signed address, percent-encoded.
+    Signature,
+}
+
+/// The key before an operator.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Key {
+    pub(super) class: Class,
+    pub(super) kind: &'static str,
+    /// Whether it stands in quotes, as the keys of JSON do.
+    pub(super) quoted: bool,
+    /// Whether it opens its line in the style of an environment file: `NAME=`.
+    pub(super) environment: bool,
+}
+
+/// Endings of names in lower case without `_ - .`; the first that fits decides. `None`: no secret.
+const ENDINGS: &[(&str, Option<(Class, &str)>)] = &[
+    ("pagetoken", None),
+    ("nexttoken", None),
+    ("csrftoken", None),
+    ("xsrftoken", None),
+    ("csrfmiddlewaretoken", None),
+    ("continuationtoken", None),
+    ("cancellationtoken", None),
+    ("cursortoken", None),
+    ("synctoken", None),
+    ("clientrequesttoken", None),
+    ("idempotencytoken", None),
+    ("publictoken", None),
+    ("eostoken", None),
+    ("bostoken", None),
+    ("padtoken", None),
+    ("publickey", None),
+    ("proxyauthorization", Some((Class::Authorization, "bearer"))),
+    ("authorization", Some((Class::Authorization, "bearer"))),
+    ("setcookie", Some((Class::Cookie, "cookie"))),
+    ("cookie", Some((Class::Cookie, "cookie"))),
+    ("password", Some((Class::Password, "password"))),
+    ("passwd", Some((Class::Password, "password"))),
+    ("passphrase", Some((Class::Password, "password"))),
+    ("passcode", Some((Class::Password, "password"))),
+    ("pswd", Some((Class::Password, "password"))),
+    ("pwd", Some((Class::Password, "password"))),
+    ("passwort", Some((Class::Password, "password"))),
+    ("secretaccesskey", Some((Class::Secret, "aws-secret-key"))),
+    ("awssecretkey", Some((Class::Secret, "aws-secret-key"))),
+    ("awssessiontoken", Some((Class::Secret, "aws-session-token"))),
+    ("npmauthtoken", Some((Class::Secret, "npmrc-token"))),
+    ("xapikey", Some((Class::Secret, "api-key-header"))),
+    ("sharedaccesskey", Some((Class::Secret, "azure-sb-key"))),
+    ("accountkey", Some((Class::Secret, "azure-storage-key"))),
+    ("sharedaccesssignature", Some((Class::Signature, "azure-sas"))),
+    ("twilioapikey", Some((Class::Secret, "twilio-key"))),
+    ("twilioauthtoken", Some((Class::Secret, "twilio-key"))),
+    ("amzsignature", Some((Class::Signature, "generic-secret"))),
+    ("googsignature", Some((Class::Signature, "generic-secret"))),
+    ("token", Some((Class::Secret, "generic-secret"))),
+    ("secret", Some((Class::Secret, "generic-secret"))),
+    ("secretkeybase", Some((Class::Secret, "generic-secret"))),
+    ("credential", Some((Class::Secret, "generic-secret"))),
+    ("credentials", Some((Class::Secret, "generic-secret"))),
+    ("bearer", Some((Class::Secret, "bearer"))),
+    ("apikey", Some((Class::Secret, "generic-secret"))),
+    ("appkey", Some((Class::Secret, "generic-secret"))),
+    ("authkey", Some((Class::Secret, "generic-secret"))),
+    ("accesskey", Some((Class::Secret, "generic-secret"))),
+    ("secretkey", Some((Class::Secret, "generic-secret"))),
+    ("privatekey", Some((Class::Secret, "generic-secret"))),
+    ("signingkey", Some((Class::Secret, "generic-secret"))),
+    ("encryptionkey", Some((Class::Secret, "generic-secret"))),
+    ("masterkey", Some((Class::Secret, "generic-secret"))),
+    ("sessionkey", Some((Class::Secret, "generic-secret"))),
+    ("servicekey", Some((Class::Secret, "generic-secret"))),
+    ("storagekey", Some((Class::Secret, "generic-secret"))),
+    ("subscriptionkey", Some((Class::Secret, "generic-secret"))),
+    ("functionskey", Some((Class::Secret, "generic-secret"))),
+    ("licensekey", Some((Class::Secret, "generic-secret"))),
+    ("licencekey", Some((Class::Secret, "generic-secret"))),
+    ("servicerolekey", Some((Class::Secret, "generic-secret"))),
+    ("consumerkey", Some((Class::Secret, "generic-secret"))),
+    ("clientkey", Some((Class::Secret, "generic-secret"))),
+    ("hmackey", Some((Class::Secret, "generic-secret"))),
+    ("jwtkey", Some((Class::Secret, "generic-secret"))),
+    ("cryptkey", Some((Class::Secret, "generic-secret"))),
+    ("deploykey", Some((Class::Secret, "generic-secret"))),
+    ("writekey", Some((Class::Secret, "generic-secret"))),
+    ("adminkey", Some((Class::Secret, "generic-secret"))),
+    ("phpsessid", Some((Class::Secret, "cookie"))),
+    ("jsessionid", Some((Class::Secret, "cookie"))),
+    ("sessionsecret", Some((Class::Secret, "generic-secret"))),
+];
+
+/// Short names that count only as whole words: `DB_PASS`, not `compass`.
+const WORDS: &[(&str, Class, &str)] = &[
+    ("pass", Class::Password, "password"),
+    ("pw", Class::Password, "password"),
+    ("psw", Class::Password, "password"),
+    ("auth", Class::Secret, "generic-secret"),
+    ("sig", Class::Signature, "azure-sas"),
+];
+
+/// Words after the name that change nothing: `API_KEY_PROD`, `password2`.
+const TAILS: [&str; 9] = ["value", "base64", "b64", "production", "prod", "staging", "development", "dev", "test"];
+
+/// Names the class of a key, when it announces a secret.
+pub(super) fn classify(name: &[u8]) -> Option<(Class, &'static str)> {
+    let mut plain = [0u8; LOOK_BACK];
+    let mut length = 0;
+    for &b in name.iter().filter(|b| b.is_ascii_alphanumeric()) {
+        if let Some(slot) = plain.get_mut(length) {
+            *slot = b.to_ascii_lowercase();
+            length += 1;
+        }
+    }
+    let mut text = plain.get(..length)?;
+    for tail in TAILS {
+        // Only behind something: `PROD` alone is no key.
+        text = text.strip_suffix(tail.as_bytes()).filter(|rest| rest.len() > 2).unwrap_or(text);
+    }
+    while let Some((last, rest)) = text.split_last().filter(|(last, _)| last.is_ascii_digit()) {
+        debug_assert!(last.is_ascii_digit());
+        text = rest;
+    }
+    if text == b"session" || text == b"sessionid" || text == b"sid" {
+        return None;
+    }
+    if let Some((_, found)) = ENDINGS.iter().find(|(ending, _)| text.ends_with(ending.as_bytes())) {
+        return *found;
+    }
+    let word = last_word(name);
+    WORDS.iter().find(|(w, _, _)| word.eq_ignore_ascii_case(w.as_bytes())).map(|&(_, class, kind)| (class, kind))
+}
+
+/// The last word of a name in any spelling.
+fn last_word(name: &[u8]) -> &[u8] {
+    let separate = |b: &u8| is(*b, UNDERSCORE | DASH | DOT);
+    let word = name.rsplit(|b| separate(b)).next().unwrap_or(name);
+    let camel = word.windows(2).rposition(|w| matches!(w, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase()));
+    camel.and_then(|at| word.get(at + 1..)).unwrap_or(word)
+}
+
+/// Finds the key that an operator at `anchor` belongs to.
+pub(super) fn before(view: &View, anchor: usize) -> Option<Key> {
+    let (name, quoted) = name_before(view, anchor, anchor)?;
+    let text = view.slice(name.0, name.1);
+    let environment = view.at(anchor) == b'=' && name.1 == anchor && opens_line(view, name.0);
+    if let Some((class, kind)) = classify(text) {
+        return Some(Key { class, kind, quoted, environment });
+    }
+    let other = if text.eq_ignore_ascii_case(b"value") {
+        named(view, name.0, anchor)
+    } else {
+        typed(view, name.0, anchor)
+    };
+    other.map(|(class, kind)| Key { class, kind, quoted, environment: false })
+}
+
+/// The name that ends before `end`: its range, and whether it stands in quotes.
+fn name_before(view: &View, end: usize, anchor: usize) -> Option<((usize, usize), bool)> {
+    let mut at = back_over(view, end, b" \t", 6);
+    if view.before(at) == b']' {
+        at -= 1;
+        if !matches!(view.before(at), b'"' | b'\'' | b'`') {
+            // `char password[] = …`
+            at = back_over(view, at, b"[", 1);
+        }
+    }
+    let quoted = matches!(view.before(at), b'"' | b'\'' | b'`');
+    if quoted {
+        at = back_over(view, at - 1, b"\\", 3);
+    } else if view.before(at) == b'?' {
+        at -= 1;
+    }
+    let start = view.run_back(at, NAME, anchor);
+    (start < at).then_some(((start, at), quoted))
+}
+
+fn back_over(view: &View, end: usize, over: &[u8], most: usize) -> usize {
+    let mut at = end;
+    while end - at < most && at > view.floor && over.contains(&view.before(at)) {
+        at -= 1;
+    }
+    at
+}
+
+/// `name: string = …`, `apiKey string = …`: the name stands before its type.
+fn typed(view: &View, type_start: usize, anchor: usize) -> Option<(Class, &'static str)> {
+    if view.at(anchor) != b'=' {
+        return None;
+    }
+    let at = back_over(view, type_start, b" &'*", 6);
+    let at = if view.before(at) == b':' { at - 1 } else { at };
+    if at == type_start {
+        return None;
+    }
+    let (name, _) = name_before(view, at, anchor)?;
+    classify(view.slice(name.0, name.1))
+}
+
+/// `{"name": "DB_PASSWORD", "value": …}`, `<add key="ApiKey" value=…`: the name is the value of the pair before.
+fn named(view: &View, value_start: usize, anchor: usize) -> Option<(Class, &'static str)> {
+    let gap = b" \t\r\n\"'`\\,;-";
+    let at = back_over(view, value_start, gap, 24);
+    let start = view.run_back(at, NAME, anchor);
+    let found = classify(view.slice(start, at))?;
+    let before = back_over(view, start, b" \t\"'`\\:=", 12);
+    let label = view.slice(view.run_back(before, NAME, anchor), before);
+    let is_label = label.eq_ignore_ascii_case(b"name") || label.eq_ignore_ascii_case(b"key");
+    is_label.then_some(found)
+}
+
+/// Whether a name opens its line, `export` and spaces apart.
+fn opens_line(view: &View, start: usize) -> bool {
+    let upper = view.slice(start, start + 2).iter().all(|b| b.is_ascii_uppercase() || *b == b'_');
+    let before = back_over(view, start, b" \t", 4);
+    upper && (before == 0 || matches!(view.before(before), b'\n' | b'\r'))
+}

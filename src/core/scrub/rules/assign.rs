@@ -1,0 +1,315 @@
+//! Values that are secrets because of the name before them: assignments, members, flags, tags, connection strings.
+
+use super::super::bytes::{ALNUM, ALPHA, BARE, DIGIT, LOWER, Mask, NAME, QUOTED, UPPER, contains, count, distinct, is};
+use super::super::detect::Detector;
+use super::super::keys::{self, Class, Key};
+use super::super::view::{Hit, Verdict, View};
+use super::{Family, header, is_wordy, looks_random, url};
+
+pub(super) const FAMILY: Family = Family {
+    name: "assign",
+    pii: false,
+    kinds: &[
+        "password", "generic-secret", "aws-secret-key", "azure-sb-key", "azure-sas", "twilio-key", "npmrc-token", "api-key-header",
+    ],
+    prefixes: &[],
+    examples: &[
+        &["DB_PASSWORD=", "Mo0nl.jJw4"],
+        &["{\"user\":\"svc\",\"password\":\"", "Tr0ub%0rsI", "\",\"retries\":3}"],
+        &["const cfg = { apiSecret: \"", "3e6625929febdd73", "d832890b66ee94b4\" };"],
+        &["run --token ", "Zq81kTmVx0bYw3RcNe57 --dry"],
+        &["<password>", "V1per#h8AQ", "</password>"],
+    ],
+    counter_examples: &[
+        &["const token = await getToken(user);"],
+        &["password: str = Field(..., min_length=8)"],
+        &["password=$(cat /run/secrets/db_password)"],
+        &["secret = \"changeme\""],
+        &["Password: must be at least 12 characters long and contain a symbol."],
+        &["usage: {\"prompt_tokens\":4289,\"max_tokens\":4096}"],
+    ],
+};
+
+/// Longest value that is looked at.
+const LONGEST: usize = 1_024;
+
+/// `=` or `:`.
+pub(in super::super) fn at_operator(detector: &Detector, view: &View, at: usize) -> Verdict {
+    let byte = view.at(at);
+    if byte == b':' {
+        let verdict = url::at_colon(view, at);
+        if verdict != Verdict::No {
+            return verdict;
+        }
+    }
+    if byte == b'=' && matches!(view.before(at), b'=' | b'!' | b'<' | b'>') {
+        return Verdict::No;
+    }
+    let end = if byte == b'=' && view.before(at) == b':' { at - 1 } else { at };
+    let Some(key) = keys::before(view, end) else { return Verdict::No };
+    let key = Key { environment: key.environment && end == at, ..key };
+    let mut from = at + 1;
+    if view.open(from) {
+        return Verdict::Need(0, 0);
+    }
+    match (byte, view.at(from)) {
+        (b'=', b'=') | (b':', b':') => return Verdict::No,
+        (b'=', b'>') | (b':', b'=') => from += 1,
+        _ => {}
+    }
+    value(detector, view, &key, from)
+}
+
+/// `>` of `<password>`.
+pub(in super::super) fn at_tag(detector: &Detector, view: &View, at: usize) -> Verdict {
+    if !is(view.before(at), ALNUM) {
+        return Verdict::No;
+    }
+    let start = view.run_back(at, NAME, at);
+    if start == 0 || view.before(start) != b'<' {
+        return Verdict::No;
+    }
+    let Some((class, kind)) = keys::classify(view.slice(start, at)) else { return Verdict::No };
+    value(detector, view, &Key { class, kind, quoted: false, environment: false }, at + 1)
+}
+
+/// `--password VALUE`, also as two items of a list.
+pub(in super::super) fn at_flag(detector: &Detector, view: &View, at: usize) -> Verdict {
+    if is(view.before(at), ALNUM) || view.at(at + 1) != b'-' {
+        return if view.open(at + 1) { Verdict::Need(0, 0) } else { Verdict::No };
+    }
+    let name = at + 2;
+    let end = view.run(name, NAME, 48);
+    if view.open(end) && end - name < 48 {
+        return Verdict::Need(NAME, name + 48);
+    }
+    let Some((class, kind)) = keys::classify(view.slice(name, end)) else { return Verdict::No };
+    let mut from = end;
+    while from < end + 6 && matches!(view.at(from), b' ' | b'"' | b'\'' | b',' | b'\\') {
+        from += 1;
+    }
+    if view.open(from) {
+        return Verdict::Need(0, 0);
+    }
+    // The quote that opens the value belongs to it.
+    while from > end && matches!(view.at(from - 1), b'"' | b'\'' | b'\\') {
+        from -= 1;
+    }
+    if from == end || view.slice(end, from).iter().all(|b| matches!(b, b'"' | b'\'' | b'\\')) {
+        return Verdict::No;
+    }
+    value(detector, view, &Key { class, kind, quoted: false, environment: false }, from)
+}
+
+/// The value of a key, and whether it is a secret.
+fn value(detector: &Detector, view: &View, key: &Key, from: usize) -> Verdict {
+    let mut at = from;
+    while at < from + 32 && matches!(view.at(at), b' ' | b'\t') {
+        at += 1;
+    }
+    // `b"…"`, `r'…'`, `@"…"`
+    if matches!(view.at(at), b'b' | b'r' | b'u' | b'f' | b'@') && matches!(view.at(at + 1), b'"' | b'\'') {
+        at += 1;
+    }
+    let mut slashes = 0;
+    while view.at(at + slashes) == b'\\' && slashes < 8 {
+        slashes += 1;
+    }
+    if view.open(at + slashes) || view.open(at + 1) {
+        return Verdict::Need(0, 0);
+    }
+    let quote = view.at(at + slashes);
+    if matches!(quote, b'"' | b'\'' | b'`') {
+        return quoted(detector, view, key, at + slashes + 1, (quote, slashes));
+    }
+    if slashes > 0 {
+        return Verdict::No;
+    }
+    match key.class {
+        Class::Authorization => header::authorization(view, at, key.kind, 0),
+        Class::Cookie => header::cookie(view, at, 0),
+        _ => bare(detector, view, key, at),
+    }
+}
+
+/// A value in quotes that are escaped `slashes` deep.
+fn quoted(detector: &Detector, view: &View, key: &Key, start: usize, (quote, slashes): (u8, usize)) -> Verdict {
+    match key.class {
+        Class::Authorization => return header::authorization(view, start, key.kind, quote),
+        Class::Cookie => return header::cookie(view, start, quote),
+        _ => {}
+    }
+    let mut at = start;
+    let end = loop {
+        at = view.run(at, QUOTED, LONGEST);
+        if at - start >= LONGEST {
+            return Verdict::No;
+        }
+        if view.open(at) {
+            return Verdict::Need(QUOTED, start + LONGEST);
+        }
+        let mut run = 0;
+        while view.at(at + run) == b'\\' && run < LONGEST {
+            run += 1;
+        }
+        if view.open(at + run) {
+            return Verdict::Need(0, 0);
+        }
+        match view.at(at + run) {
+            // An escape inside holds twice the slashes and one more; what is left ends the value.
+            b if b == quote && run >= slashes && (run - slashes).is_multiple_of(2 * (slashes + 1)) => break at + run - slashes,
+            b if b == quote && run < slashes => break at,
+            b'\n' | b'\r' => return Verdict::No,
+            _ if at + run >= view.len() => return Verdict::No,
+            _ if run > 0 && !matches!(view.at(at + run), b'"' | b'\'' | b'`' | b'<') => at += run,
+            _ => at += run + 1,
+        }
+    };
+    decide(detector, view, key, start, end, true)
+}
+
+/// A value without quotes.
+fn bare(detector: &Detector, view: &View, key: &Key, start: usize) -> Verdict {
+    let end = view.run(start, BARE, LONGEST);
+    if view.open(end) && end - start < LONGEST {
+        return Verdict::Need(BARE, start + LONGEST);
+    }
+    if key.quoted && matches!(view.at(start), b'0'..=b'9' | b'-' | b'[' | b'{') && !view.slice(start, end).starts_with(b"[REDACTED:") {
+        // A number, list or object of JSON keeps its type.
+        return Verdict::No;
+    }
+    let text = view.slice(start, end);
+    let stop: &[u8] = if key.environment && key.class == Class::Password { b"" } else { b"&,;|" };
+    let mut length = text.iter().position(|b| stop.contains(b)).unwrap_or(text.len());
+    // Brackets that close what was opened before the value do not belong to it.
+    if !key.environment {
+        for (open, close) in [(b'(', b')'), (b'[', b']'), (b'{', b'}')] {
+            let mut depth = 0i32;
+            let value = text.get(..length).unwrap_or(text);
+            let unmatched = value.iter().position(|&b| {
+                depth += i32::from(b == open) - i32::from(b == close);
+                depth < 0
+            });
+            length = unmatched.unwrap_or(length);
+        }
+    }
+    let mut end = start + length;
+    if !key.environment {
+        while end > start && matches!(view.at(end - 1), b'.' | b':') {
+            end -= 1;
+        }
+    }
+    decide(detector, view, key, start, end, false)
+}
+
+fn decide(detector: &Detector, view: &View, key: &Key, start: usize, end: usize, quoted: bool) -> Verdict {
+    let text = view.slice(start, end);
+    if is_mark(text) {
+        return Verdict::No;
+    }
+    // A token that a rule knows gets its type; a longer one goes whole.
+    if let Verdict::Hit(hit) = detector.token_at(view, start)
+        && hit.start <= start + 3
+    {
+        return Verdict::Hit(Hit { start: hit.start.min(start), end: hit.end.max(end).min(hit.end.max(end)), ..hit });
+    }
+    let secret = match key.class {
+        Class::Password => is_password(text, quoted, key.environment),
+        Class::Signature => is_signature(text),
+        _ => is_secret(text),
+    };
+    if secret { Hit::new(start, end, key.kind) } else { Verdict::No }
+}
+
+/// A mark and nothing else.
+fn is_mark(text: &[u8]) -> bool {
+    super::super::mark_length(text) == Some(text.len())
+}
+
+/// Says whether a value is an expression, a reference or a template instead of a text.
+fn is_expression(text: &[u8]) -> bool {
+    let Some(&first) = text.first() else { return true };
+    const INSIDE: [&[u8]; 7] = [b"${", b"{{", b"$(", b"<%", b"://", b"()", b"%("];
+    if matches!(first, b'$' | b'<' | b'%' | b'(' | b'[' | b'{') || INSIDE.iter().any(|i| contains(text, i)) {
+        // A mark with something around it was a value that is masked in part: it goes whole.
+        return !text.windows(10).any(|w| w == b"[REDACTED:");
+    }
+    if text.contains(&b' ') || text.contains(&b'\t') {
+        return true;
+    }
+    // A call, an index, a path through names: `os.environ["X"]`, `cfg.section.key`.
+    let called = text.iter().position(|&b| b == b'(' || b == b'[');
+    if let Some(at) = called
+        && at > 0
+        && text.get(..at).is_some_and(|name| name.iter().all(|&b| is(b, NAME)) && name.first().is_some_and(|&b| is(b, ALPHA)))
+        && !text.get(at..).unwrap_or_default().starts_with(b"[REDACTED:")
+    {
+        return true;
+    }
+    is_path(text)
+}
+
+fn is_path(text: &[u8]) -> bool {
+    let rooted = text.starts_with(b"/") || text.starts_with(b"./") || text.starts_with(b"../") || text.starts_with(b"~/");
+    let drive = matches!(text, [d, b':', b'\\' | b'/', ..] if is(*d, ALPHA));
+    let named = count(text, UPPER) == 0 || text.iter().any(|b| matches!(b, b'.' | b'_' | b'-'));
+    drive || (rooted && named)
+}
+
+/// Names joined by dots, without digits to speak of.
+fn is_dotted_name(text: &[u8]) -> bool {
+    text.contains(&b'.') && text.iter().all(|&b| is(b, NAME)) && is_wordy(text)
+}
+
+const NO_PASSWORDS: [&str; 25] = [
+    "password", "passwd", "passw0rd", "secret", "changeme", "change-me", "change_me", "required", "optional", "undefined",
+    "null", "none", "true", "false", "string", "example", "placeholder", "redacted", "hidden", "yourpassword", "your_password",
+    "your-password", "<password>", "dummy", "todo",
+];
+
+/// Whether a value that is said to be a password is one.
+pub(super) fn is_password(text: &[u8], quoted: bool, environment: bool) -> bool {
+    let masked = distinct(text) < 4;
+    if text.len() < 6 || masked || is_expression(text) || is_dotted_name(text) {
+        return false;
+    }
+    let known = |word: &&str| text.eq_ignore_ascii_case(word.as_bytes());
+    if NO_PASSWORDS.iter().any(|w| known(&w)) || contains(text, b"your") || contains(text, b"example") || contains(text, b"xxxx") {
+        return false;
+    }
+    let digits = count(text, DIGIT);
+    if digits == text.len() {
+        return quoted || environment;
+    }
+    let symbols = text.iter().filter(|b| b"!@#$%^&*+=?~".contains(b)).count();
+    let wordy = is_wordy(text) && text.iter().all(|&b| is(b, NAME)) && !text.last().is_some_and(u8::is_ascii_digit);
+    if wordy && digits > 0 && text.contains(&b'_') {
+        return false;
+    }
+    digits > 0 || (symbols > 0 && count(text, ALPHA) > 0 && text.last() != Some(&b'?') && mixed(text))
+        || text.windows(10).any(|w| w == b"[REDACTED:")
+}
+
+fn mixed(text: &[u8]) -> bool {
+    count(text, UPPER) > 0 && count(text, LOWER) > 0
+}
+
+/// Whether a value that is said to be a token or key is one.
+fn is_secret(text: &[u8]) -> bool {
+    const OK: Mask = NAME;
+    if text.windows(10).any(|w| w == b"[REDACTED:") {
+        return true;
+    }
+    if is_expression(text) || is_dotted_name(text) {
+        return false;
+    }
+    let odd = text.iter().filter(|&&b| !is(b, OK) && !b"+/=:~!@#%^*$&".contains(&b)).count();
+    // Digests are public; a name of the algorithm says so.
+    let digest = text.starts_with(b"sha256:") || text.starts_with(b"sha512-") || text.starts_with(b"sha1-") || text.starts_with(b"SHA256:");
+    odd == 0 && !digest && looks_random(text, 16)
+}
+
+/// A signature in a signed address.
+fn is_signature(text: &[u8]) -> bool {
+    text.len() >= 40 && distinct(text) >= 10 && text.iter().all(|&b| is(b, NAME) || b"+/=%".contains(&b)) && !is_wordy(text)
+}

@@ -1,0 +1,187 @@
+//! The table of rules: one file per family of secrets, each with examples and counter-examples.
+
+use super::bytes::{ALNUM, ANY_HEX, DASH, DIGIT, DOT, Mask, UNDERSCORE, contains, count, distinct, is};
+use super::detect::Builtin;
+use super::view::{Hit, Look, Verdict, View};
+
+pub(super) mod assign;
+mod chat;
+mod cloud;
+mod github;
+mod gitlab;
+mod header;
+mod hosting;
+mod jwt;
+mod models;
+mod packages;
+mod payment;
+pub(super) mod pem;
+pub(super) mod pii;
+pub(super) mod shapes;
+mod url;
+
+/// A family of secrets: its prefixes, the types it reports, texts it finds and texts it leaves alone.
+pub struct Family {
+    /// The name of the family, which is the name of its file.
+    pub name: &'static str,
+    /// Whether it is personal data.
+    pub pii: bool,
+    /// The types it reports.
+    pub kinds: &'static [&'static str],
+    pub(super) prefixes: &'static [Prefix],
+    /// Texts with one secret, in pieces so that no file holds a whole token.
+    pub examples: &'static [&'static [&'static str]],
+    /// Texts without one, in pieces.
+    pub counter_examples: &'static [&'static [&'static str]],
+}
+
+/// Every family, in the order of the documentation.
+pub const FAMILIES: &[&Family] = &[
+    &github::FAMILY,
+    &gitlab::FAMILY,
+    &cloud::FAMILY,
+    &models::FAMILY,
+    &chat::FAMILY,
+    &payment::FAMILY,
+    &packages::FAMILY,
+    &hosting::FAMILY,
+    &shapes::FAMILY,
+    &jwt::FAMILY,
+    &pem::FAMILY,
+    &url::FAMILY,
+    &header::FAMILY,
+    &assign::FAMILY,
+    &pii::FAMILY,
+];
+
+/// The types that a set of rules reports.
+pub(super) fn kinds(builtin: Builtin) -> impl Iterator<Item = &'static str> {
+    let wanted = builtin == Builtin::Pii;
+    FAMILIES.iter().filter(move |f| f.pii == wanted).flat_map(|f| f.kinds).copied()
+}
+
+/// A token that begins with a literal.
+pub(super) struct Prefix {
+    pub(super) text: &'static str,
+    pub(super) kind: &'static str,
+    pub(super) body: Body,
+}
+
+/// What follows a prefix.
+pub(super) enum Body {
+    /// A run of a class of at least so many bytes. Formats grow, so the whole run goes, however long.
+    Run(Mask, usize),
+    /// A run of exactly so many bytes to so many, with digits in it: for prefixes that words begin with too.
+    Exact(Mask, usize, usize),
+    /// Something with more structure; gets the start of the prefix and its end.
+    Other(fn(&View, usize, usize) -> Verdict),
+}
+
+/// Runs longer than this are decided; the rest of the run is dropped as it comes.
+const LONGEST_BODY: usize = 320;
+
+impl Prefix {
+    pub(super) const fn run(text: &'static str, kind: &'static str, mask: Mask, min: usize) -> Self {
+        Prefix { text, kind, body: Body::Run(mask, min) }
+    }
+
+    pub(super) const fn exact(text: &'static str, kind: &'static str, mask: Mask, min: usize, max: usize) -> Self {
+        Prefix { text, kind, body: Body::Exact(mask, min, max) }
+    }
+
+    pub(super) const fn other(
+        text: &'static str,
+        kind: &'static str,
+        rule: fn(&View, usize, usize) -> Verdict,
+    ) -> Self {
+        Prefix { text, kind, body: Body::Other(rule) }
+    }
+
+    pub(super) fn check(&self, view: &View, at: usize) -> Verdict {
+        match view.look(at, self.text.as_bytes()) {
+            Look::No => return Verdict::No,
+            Look::Cut => return Verdict::Need(0, 0),
+            Look::Yes => {}
+        }
+        let body = at + self.text.len();
+        match self.body {
+            Body::Run(mask, min) => run(view, at, body, mask, min, self.kind),
+            Body::Exact(mask, min, max) => exact(view, at, body, mask, (min, max), self.kind),
+            Body::Other(rule) => rule(view, at, body),
+        }
+    }
+}
+
+/// A token of `min` or more bytes of a class after its prefix.
+pub(super) fn run(view: &View, start: usize, body: usize, mask: Mask, min: usize, kind: &'static str) -> Verdict {
+    let cap = LONGEST_BODY.max(min);
+    let end = view.run(body, mask, cap);
+    if view.open(end) && end - body < cap {
+        return Verdict::Need(mask, body + cap);
+    }
+    let text = view.slice(body, end);
+    if text.len() < min || is_placeholder(text) {
+        return Verdict::No;
+    }
+    Verdict::Hit(Hit { start, end, kind, open: if end - body == cap { mask } else { 0 } })
+}
+
+fn exact(view: &View, start: usize, body: usize, mask: Mask, (min, max): (usize, usize), kind: &'static str) -> Verdict {
+    let end = view.run(body, mask, max + 1);
+    if view.open(end) && end - body <= max {
+        return Verdict::Need(mask, body + max + 1);
+    }
+    let text = view.slice(body, end);
+    // The mark of a word is that it goes on: `-` or `_` or a letter outside the alphabet.
+    let goes_on = is(view.at(end), ALNUM | UNDERSCORE) || is(view.before(start), UNDERSCORE | DASH | DOT);
+    let fits = (min..=max).contains(&text.len()) && !goes_on && count(text, DIGIT) >= 2;
+    if !fits || is_placeholder(text) { Verdict::No } else { Hit::new(start, end, kind) }
+}
+
+/// Says whether a value only shows where a secret would stand.
+pub(super) fn is_placeholder(text: &[u8]) -> bool {
+    // Enough to tell, and bounded so that many starts in one long run stay cheap.
+    let text = text.get(..64).unwrap_or(text);
+    const WORDS: [&[u8]; 9] =
+        [b"example", b"xxxx", b"****", b"....", b"your", b"placeholder", b"redacted", b"changeme", b"dummy"];
+    distinct(text) < 8 || WORDS.iter().any(|word| contains(text, word))
+}
+
+/// Says whether a text is made of words as programs and people write them, rather than drawn at random.
+pub(super) fn is_wordy(text: &[u8]) -> bool {
+    let (mut pieces, mut letters, mut previous) = (0usize, 0usize, 0u8);
+    for &b in text {
+        if b.is_ascii_alphabetic() {
+            let starts = !previous.is_ascii_alphabetic() || (previous.is_ascii_lowercase() && b.is_ascii_uppercase());
+            pieces += usize::from(starts);
+            letters += 1;
+        }
+        previous = b;
+    }
+    let digits = count(text, DIGIT);
+    letters >= 7 * pieces / 2 && digits * 8 <= text.len()
+}
+
+/// Says whether a value of a secret's key looks like one: long, varied, with digits, not made of words.
+pub(super) fn looks_random(text: &[u8], min: usize) -> bool {
+    if text.len() < min || is_placeholder(text) {
+        return false;
+    }
+    let text = text.get(..128).unwrap_or(text);
+    let digits = count(text, DIGIT);
+    if digits > 0 && count(text, ALNUM & !DIGIT) > 0 {
+        return !is_wordy(text);
+    }
+    // Without a digit only a long mix of cases is not a name.
+    digits == 0 && text.len() >= 20 && count(text, ALNUM) == text.len() && !is_wordy(text) && mixed_case(text)
+}
+
+fn mixed_case(text: &[u8]) -> bool {
+    let changes = text.windows(2).filter(|w| matches!(w, [a, b] if a.is_ascii_uppercase() != b.is_ascii_uppercase()));
+    changes.count() * 3 >= text.len()
+}
+
+/// A hexadecimal run of exactly `length` bytes.
+pub(super) fn is_hex(text: &[u8], length: usize) -> bool {
+    text.len() == length && text.iter().all(|&b| is(b, ANY_HEX))
+}

@@ -1,0 +1,119 @@
+//! What a rule sees of a text, and what it may answer.
+
+use std::cell::Cell;
+
+use super::bytes::{Mask, is};
+
+/// How far back before its anchor a rule may look, in bytes. A stream keeps more than this of what it has released.
+pub(super) const LOOK_BACK: usize = 96;
+
+/// A piece of text, whole (`eof`) or with more to come.
+pub(super) struct View<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Whether nothing follows.
+    pub(super) eof: bool,
+    /// Where the last match ended: nothing before it is looked at again.
+    pub(super) floor: usize,
+    /// The last long run that was measured: class, start, end. Rules that start inside it need not walk it again.
+    run: Cell<(Mask, usize, usize)>,
+}
+
+/// What a rule says about a place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Verdict {
+    No,
+    /// The end came before the answer: ask again when a byte outside the class comes, or the text has grown to a length.
+    Need(Mask, usize),
+    Hit(Hit),
+}
+
+/// A secret: from `start` to `end`, and on while bytes of the class `open` come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Hit {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) kind: &'static str,
+    pub(super) open: Mask,
+}
+
+impl Hit {
+    pub(super) fn new(start: usize, end: usize, kind: &'static str) -> Verdict {
+        Verdict::Hit(Hit { start, end, kind, open: 0 })
+    }
+}
+
+/// Whether a literal stands at a place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Look {
+    Yes,
+    No,
+    /// The text ends inside the literal.
+    Cut,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn new(bytes: &'a [u8], eof: bool, floor: usize) -> Self {
+        View { bytes, eof, floor, run: Cell::new((0, 0, 0)) }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The byte at a place; 0 after the end.
+    #[inline]
+    pub(super) fn at(&self, at: usize) -> u8 {
+        self.bytes.get(at).copied().unwrap_or(0)
+    }
+
+    /// The byte before a place; 0 where nothing may be looked at.
+    #[inline]
+    pub(super) fn before(&self, at: usize) -> u8 {
+        if at > self.floor { self.at(at - 1) } else { 0 }
+    }
+
+    pub(super) fn slice(&self, start: usize, end: usize) -> &'a [u8] {
+        self.bytes.get(start..end.min(self.bytes.len())).unwrap_or_default()
+    }
+
+    /// Whether what stands at this place is not known yet.
+    pub(super) fn open(&self, at: usize) -> bool {
+        at >= self.bytes.len() && !self.eof
+    }
+
+    /// The end of the run of a class from `start`, at most `cap` bytes on.
+    pub(super) fn run(&self, start: usize, mask: Mask, cap: usize) -> usize {
+        let limit = start.saturating_add(cap).min(self.bytes.len());
+        let (class, from, to) = self.run.get();
+        let known = if class == mask && from <= start && start < to { to } else { start };
+        if known >= limit {
+            return limit;
+        }
+        let more = self.bytes.get(known..limit).unwrap_or_default();
+        let end = known + more.iter().position(|&b| !is(b, mask)).unwrap_or(more.len());
+        if end > start + 16 {
+            self.run.set((mask, if known == start { start } else { from }, end));
+        }
+        end
+    }
+
+    pub(super) fn look(&self, at: usize, literal: &[u8]) -> Look {
+        let here = self.slice(at, at + literal.len());
+        match here.len() == literal.len() || self.eof {
+            true if here == literal => Look::Yes,
+            true => Look::No,
+            false if literal.starts_with(here) => Look::Cut,
+            false => Look::No,
+        }
+    }
+
+    /// The start of the run of a class that ends before `end`, within the look-back of `anchor`.
+    pub(super) fn run_back(&self, end: usize, mask: Mask, anchor: usize) -> usize {
+        let low = anchor.saturating_sub(LOOK_BACK).max(self.floor);
+        let mut at = end;
+        while at > low && is(self.at(at - 1), mask) {
+            at -= 1;
+        }
+        at
+    }
+}
