@@ -1,7 +1,7 @@
 // The page's state: one store, one file system, the open session with its controller. Everything the views read is a signal.
 import { batch, computed, signal, type Signal } from "@preact/signals";
 import init, {
-  ChatSessionController, SessionLogError, SessionStore, VirtualFs, type Cost, type Session, type SessionEvent, type SessionSummary, type SessionUsage,
+  ChatSessionController, SessionLogError, SessionStore, VirtualFs, fileTools, type Cost, type Session, type SessionEvent, type SessionSummary, type SessionUsage,
   type StorageStatus, type UndoReport,
 } from "sessionlog";
 import { ChangeRecorder, declareChanges, type FileChange } from "./changes.ts";
@@ -336,7 +336,7 @@ export async function send(text: string): Promise<void> {
       providerOptions: providerOptions(value),
       ...(system.trim() !== "" ? { system } : {}),
       ...(maxCostUsd.trim() !== "" ? { maxCostUsd: maxCostUsd.trim() } : {}),
-      ...(approval === "policy" ? { tools: undefined } : {}),
+      ...(approval === "policy" ? { tools: fileTools({ approval: "policy" }) } : {}),
     });
     for (const warning of warnings) alarm(warning);
     if (runResult.status === "failed" && runResult.errorMessage) alarm(runResult.errorMessage);
