@@ -1,10 +1,10 @@
 // One live session: a handle on its log in the module, its writer, and its listeners.
 import type {
-  Boundary, EventStream, JsonValue, Message, PriceTable, SessionEvent, SessionHeader, KeyValueBackend, SessionStore as PublicStore, SessionUsage,
+  Boundary, DerivedRequest, EventStream, JsonValue, Message, PriceTable, RequestOptions, SessionEvent, SessionHeader, KeyValueBackend, SessionStore as PublicStore, SessionUsage,
 } from "../types/index.js";
 import type { RawSession } from "./glue.js";
 import { rawPrices } from "./cost.js";
-import { DerivedMessages, parseMessages } from "./derive.js";
+import { DerivedMessages, DerivedRequests, parseMessages } from "./derive.js";
 import { SessionLogError, toError } from "./errors.js";
 import { exposeSession } from "./internal.js";
 import { Listeners, type DeliveryQueue } from "./listeners.js";
@@ -80,6 +80,7 @@ export class Session {
   #companions = new Set<() => Promise<void>>();
   #header: SessionHeader;
   #messages: DerivedMessages;
+  #requests: DerivedRequests;
 
   /** @internal Sessions are made by their store. */
   constructor(raw: RawSession, home: SessionHome, header: Header, fence: Uint8Array | null, durable: number, readOnly: boolean) {
@@ -90,6 +91,10 @@ export class Session {
     this.#visible = call(() => raw.len());
     this.#readOnly = readOnly;
     this.#messages = new DerivedMessages(() => call(() => raw.derive_update()));
+    this.#requests = new DerivedRequests(
+      (options) => call(() => raw.derive_request(options)),
+      (outbound, options) => call(() => raw.check_outbound(outbound, options)),
+    );
     const host: WriterHost = {
       id: this.id,
       raw,
@@ -253,6 +258,17 @@ export class Session {
     const { upto } = options;
     if (upto === undefined || upto >= this.#visible) return this.#messages.list();
     return parseMessages(call(() => this.#raw.derive_messages(Math.max(0, Math.floor(upto)))));
+  }
+
+  deriveRequest(options: RequestOptions): DerivedRequest {
+    this.#check();
+    return this.#requests.derive(options);
+  }
+
+  assertLogInvariant(outbound: Message[] | DerivedRequest): void {
+    this.#check();
+    if (Array.isArray(outbound)) this.#requests.assertMessages(outbound, this.#messages.snapshot());
+    else this.#requests.assert(outbound);
   }
 
   getSnapshot(): readonly Message[] {

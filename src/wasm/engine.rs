@@ -324,6 +324,16 @@ impl RawSession {
         derive::messages(self.session.borrow().log(), Some(upto as u64))
     }
 
+    /// Returns how the request for these options (JSON text) changed since the last call.
+    pub fn derive_request(&self, options: &str) -> std::result::Result<String, JsValue> {
+        super::derive::request_text(self.session.borrow().log(), &mut self.deriver.borrow_mut(), options).map_err(throw)
+    }
+
+    /// Compares what is about to be sent with what the log yields: a request when there are options, else messages.
+    pub fn check_outbound(&self, outbound: &str, options: Option<String>) -> std::result::Result<(), JsValue> {
+        super::derive::check(self.session.borrow().log(), outbound, options.as_deref()).map_err(throw)
+    }
+
     /// Says where to cut: how many messages are covered, and `uptoSeq`; nothing when there is nothing to cover.
     pub fn cut(&self, keep_tokens: Option<f64>) -> Option<Vec<f64>> {
         let session = self.session.borrow();

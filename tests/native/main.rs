@@ -1,6 +1,7 @@
 //! Native tests of the whole crate: one binary, one module per part.
 
 mod cost;
+mod derive;
 mod run;
 mod run_world;
 mod sessions;

@@ -3,17 +3,161 @@
 //! Overlays say which events are seen, each of them that speaks is one neutral message, and a request for a target is
 //! built from these round by round. State is kept per session so that one more event costs one more event.
 
+mod ai_sdk;
+mod anthropic;
+mod build;
 mod compaction;
+mod convert;
+mod gemini;
+mod ids;
+mod invariant;
+mod media;
+mod openai_chat;
+mod openai_responses;
+mod options;
+mod origin;
 mod overlays;
 mod pairing;
+mod request;
+mod round;
+mod text;
 
 use super::event::EventView;
+use super::json::{Value, write_string};
 use super::log::Log;
 use super::message;
+use media::Medium;
+use origin::ReasoningRule;
 use overlays::Projection;
 use pairing::Pairing;
+use round::Round;
 
 pub use compaction::{Anchor, Cut, SUMMARY_PROMPT, estimate_tokens};
+pub use ids::Pattern;
+pub use invariant::{check_messages, check_request};
+pub use media::{Blobs, MediaLimits, NoBlobs};
+pub use options::RequestOptions;
+pub use request::RequestUpdate;
+
+/// Every API a request can be derived for; a new one is a file and a line.
+pub const TARGETS: [&Target; 5] =
+    [&openai_chat::TARGET, &openai_responses::TARGET, &anthropic::TARGET, &gemini::TARGET, &ai_sdk::TARGET];
+
+/// What an API takes, and how it is written.
+pub struct Target {
+    /// Its name in the contract.
+    pub name: &'static str,
+    /// The family of models whose opaque fields are at home here.
+    family: Option<&'static str>,
+    /// Which ids of calls it takes.
+    id_pattern: &'static str,
+    /// The first turn must be the user's.
+    first_is_user: bool,
+    /// The last turn may be the model's.
+    prefill: bool,
+    /// Calls stand after all else in their turn.
+    calls_last: bool,
+    /// Calls that the provider runs itself have a place.
+    provider_calls: bool,
+    /// Results may hold media.
+    media_in_results: bool,
+    /// What goes back of reasoning.
+    reasoning: ReasoningRule,
+    /// The system text is a message like others.
+    system_in_list: bool,
+    /// Writes the system text.
+    system: fn(&str) -> String,
+    /// How many media, how many bytes each and in all, how long a side.
+    media: [u64; 4],
+    /// Says whether it takes a medium there.
+    takes: fn(&Medium, Place) -> bool,
+    /// Writes a round as messages.
+    render: fn(&Round, &RequestOptions, &mut Vec<String>),
+    /// Makes a judge of whole requests.
+    validator: fn() -> Box<dyn Validator>,
+}
+
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl Target {
+    /// Finds a target.
+    pub fn named(name: &str) -> Option<&'static Target> {
+        TARGETS.into_iter().find(|t| t.name == name)
+    }
+
+    /// Makes a judge of whole requests, written from the published rules and not from what is rendered here.
+    pub fn validator(&self) -> Box<dyn Validator> {
+        (self.validator)()
+    }
+
+    fn media_limits(&self) -> MediaLimits {
+        let [max_count, max_bytes_each, max_bytes_total, max_side] = self.media;
+        MediaLimits { max_count, max_bytes_each, max_bytes_total, max_side, media_types: None }
+    }
+}
+
+/// Where a medium stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In a turn of the user's.
+    User,
+    /// In a result.
+    Result,
+    /// In a turn of the model's.
+    Assistant,
+}
+
+/// Judges a request message by message.
+pub trait Validator {
+    /// Looks at the next message; says what is wrong with it.
+    fn message(&mut self, message: &Value) -> Result<(), String>;
+
+    /// Says what is wrong with the end; `prefill` allows a turn of the model's there.
+    fn end(&self, prefill: bool) -> Result<(), String>;
+
+    /// Returns a copy that goes its own way from here.
+    fn boxed(&self) -> Box<dyn Validator>;
+}
+
+/// Something that was changed so that the target takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repair {
+    /// What kind of change.
+    pub code: &'static str,
+    /// The event it concerns.
+    pub seq: Option<u64>,
+    /// The call it concerns, by its id in the log.
+    pub call_id: Option<String>,
+    /// The change in words; no payload text but ids and names.
+    pub message: String,
+}
+
+impl Repair {
+    fn at(code: &'static str, seq: u64, message: &str) -> Repair {
+        Repair { code, seq: Some(seq), call_id: None, message: message.to_owned() }
+    }
+
+    fn write(&self, out: &mut String) {
+        out.push_str("{\"code\":\"");
+        out.push_str(self.code);
+        out.push('"');
+        if let Some(seq) = self.seq {
+            out.push_str(",\"seq\":");
+            out.push_str(&seq.to_string());
+        }
+        if let Some(call) = &self.call_id {
+            out.push_str(",\"callId\":");
+            write_string(out, call);
+        }
+        out.push_str(",\"message\":");
+        write_string(out, &self.message);
+        out.push('}');
+    }
+}
 
 /// A log to derive from.
 pub trait EventSource {
@@ -102,11 +246,13 @@ pub struct Update {
 }
 
 /// The derivation of one session, kept up to date event by event.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Deriver {
     projection: Projection,
     pairing: Pairing,
     told: Told,
+    requests: Vec<request::Remembered>,
+    next_request: u64,
 }
 
 /// What the last update said.

@@ -23,6 +23,8 @@ pub(crate) struct Pairing {
     by_id: HashMap<String, Vec<(u64, usize)>>,
     /// The assistant message whose calls are being answered.
     open: Option<u64>,
+    /// The newest assistant message: what concerns an older one changes what was settled.
+    newest: Option<u64>,
     /// The user spoke since.
     interrupted: bool,
 }
@@ -34,7 +36,7 @@ pub(crate) struct Slot {
     content: u64,
     /// The same call said again: it is not sent twice.
     pub duplicate: bool,
-    /// The provider runs it; it may stay without a result.
+    /// The provider runs it.
     pub provider: bool,
     /// Seq of its result.
     pub result: Option<u64>,
@@ -111,9 +113,11 @@ impl Pairing {
     /// Marks the first open call of an id that has no result and that `fits`.
     fn mark(&mut self, id: Option<String>, fits: impl Fn(&Slot) -> bool, set: impl Fn(&mut Slot)) {
         let (Some(id), Some(open)) = (id, self.open) else { return };
+        let settled = self.open != self.newest;
         let slots = self.rounds.get_mut(&open).into_iter().flatten();
         if let Some(slot) = slots.filter(|s| s.id == id && !s.duplicate && s.result.is_none()).find(|s| fits(s)) {
             set(slot);
+            self.epoch += u64::from(settled);
         }
     }
 
@@ -142,6 +146,7 @@ impl Pairing {
             self.open = Some(seq);
             self.interrupted = false;
         }
+        self.newest = Some(seq);
         self.rounds.insert(seq, slots);
     }
 
@@ -173,7 +178,7 @@ impl Pairing {
         if !synthetic && let Some(places) = self.by_id.get_mut(id) {
             places.retain(|p| *p != place);
         }
-        if Some(place.0) != self.open {
+        if Some(place.0) != self.newest {
             self.epoch += 1;
         }
         let slot = self.rounds.get_mut(&place.0).and_then(|slots| slots.get_mut(place.1));
@@ -181,6 +186,7 @@ impl Pairing {
         slot.synthetic = synthetic;
         if let Some(replaced) = slot.result.replace(seq) {
             self.fates.insert(replaced, Fate::Duplicate);
+            self.epoch += 1;
         }
         Fate::Paired(place.0)
     }
