@@ -124,9 +124,11 @@ export class ChatSessionController {
     };
     const finished = await this.#drive(work, { live, turn, adapter, tools, files, audit, warn, before });
     const cost = this.#costSince(before);
+    // What listeners of any kind hear is what stands in the log.
+    const scrubbed = (text: string) => storedForm(this.#options.store, text) as string;
     const result: RunResult = {
-      runId, status: finished.status as RunResult["status"], finalAnswer: finished.answer === null ? null : { content: finished.answer },
-      errorMessage: finished.error?.message ?? null, cost, costCents: cost.cents ?? 0, steps: finished.steps,
+      runId, status: finished.status as RunResult["status"], finalAnswer: finished.answer === null ? null : { content: scrubbed(finished.answer) },
+      errorMessage: finished.error === null ? null : scrubbed(finished.error.message), cost, costCents: cost.cents ?? 0, steps: finished.steps,
     };
     await this.#persist({ ...run, status: result.status, costCents: result.costCents }, audit, options.undoJournal ?? files.journal, files, warn);
     this.#output(result.finalAnswer?.content ?? result.errorMessage ?? `[${result.status}]`, warn);
