@@ -50,6 +50,7 @@ export class ChatSessionController {
   #runs: RunStore;
   #queue: Queue;
   #endings: Array<() => void> = [];
+  #hidden = new WeakSet<LlmAdapter>();
 
   constructor(options: ControllerOptions) {
     const { store, fs, outputFn, sessionState, onEvent, root } = options;
@@ -124,11 +125,9 @@ export class ChatSessionController {
     };
     const finished = await this.#drive(work, { live, turn, adapter, tools, files, audit, warn, before });
     const cost = this.#costSince(before);
-    // What listeners of any kind hear is what stands in the log.
-    const scrubbed = (text: string) => storedForm(this.#options.store, text) as string;
     const result: RunResult = {
-      runId, status: finished.status as RunResult["status"], finalAnswer: finished.answer === null ? null : { content: scrubbed(finished.answer) },
-      errorMessage: finished.error === null ? null : scrubbed(finished.error.message), cost, costCents: cost.cents ?? 0, steps: finished.steps,
+      runId, status: finished.status as RunResult["status"], finalAnswer: finished.answer === null ? null : { content: finished.answer },
+      errorMessage: finished.error?.message ?? null, cost, costCents: cost.cents ?? 0, steps: finished.steps,
     };
     await this.#persist({ ...run, status: result.status, costCents: result.costCents }, audit, options.undoJournal ?? files.journal, files, warn);
     this.#output(result.finalAnswer?.content ?? result.errorMessage ?? `[${result.status}]`, warn);
@@ -140,7 +139,7 @@ export class ChatSessionController {
   async #drive(work: Work, run: RunParts): Promise<Finished> {
     const { live, turn, adapter, tools, files, audit, warn, before } = run;
     const { config } = work;
-    const unregister = this.#hideSecrets(adapter);
+    const unregister = this.#hideSecrets(adapter, work.options.adapter !== undefined);
     const stop = () => this.cancel(typeof config.signal?.reason === "string" ? config.signal.reason : undefined);
     const flushFiles = () => this.#options.fs.flush();
     this.#session.companions.add(flushFiles);
@@ -155,7 +154,7 @@ export class ChatSessionController {
           session: this.session, adapter, config, tools, fs: files as unknown as RunFs, audit: (event) => audit.record(event), warn,
           append: (type, data) => this.#session.append(type, data, { repair: true }),
           checkpoint: () => this.#session.checkpoint(),
-          storedForm: (value) => storedForm(this.#options.store, value),
+          storedForm: (value) => this.#options.store.storedForm(value),
           openCall: (callId) => openCall(files, callId),
           resolve: (callId, verdict, reason) => this.resolveApproval(callId, verdict, reason),
           waiting: (any) => void (live.waiting = any),
@@ -176,10 +175,10 @@ export class ChatSessionController {
       if (config.signal?.aborted === true) stop();
       const finished = await driver.run(first);
       await this.session.flush().catch((thrown: unknown) => warn(`the end of the run is not stored yet: ${toError(thrown).message}`));
-      return finished;
+      return this.#scrubbed(finished);
     } catch (thrown) {
       const { code, message } = toError(thrown, "unavailable");
-      return { status: "failed", answer: null, error: { code, message }, steps: 0 };
+      return this.#scrubbed({ status: "failed", answer: null, error: { code, message }, steps: 0 });
     } finally {
       live.driver = null;
       live.waiting = false;
@@ -189,11 +188,22 @@ export class ChatSessionController {
     }
   }
 
-  /** Keys of the adapter are found by the scrubbers for as long as it is in use. */
-  #hideSecrets(adapter: LlmAdapter): () => void {
+  /** What is told is what stands in the log; done while the adapter's keys are still known. */
+  #scrubbed(finished: Finished): Finished {
+    const scrub = (text: string) => this.#options.store.storedForm(text) as string;
+    const { answer, error } = finished;
+    return { ...finished, answer: answer === null ? null : scrub(answer), error: error === null ? null : { ...error, message: scrub(error.message) } };
+  }
+
+  /** Keys are found by the scrubbers for as long as the adapter lives: a caller's own as long as this controller, ours for one run. */
+  #hideSecrets(adapter: LlmAdapter, given: boolean): () => void {
     const values = ((adapter as LlmAdapter & AdapterInside).secrets?.() ?? []).filter((value) => value.length >= 8);
-    const { store } = this.#options;
-    return values.length === 0 || typeof store.registerScrubber !== "function" ? () => {} : store.registerScrubber({ values, name: "provider-key" });
+    if (values.length === 0 || this.#hidden.has(adapter)) return () => {};
+    const end = this.#options.store.registerScrubber({ values, name: "provider-key" });
+    if (!given) return end;
+    this.#hidden.add(adapter);
+    this.#endings.push(end);
+    return () => {};
   }
 
   /** A store that fails costs a warning, never the result. */
@@ -422,10 +432,6 @@ function openCall(files: RunFiles, callId: string): CallScope {
 function filesOf(given: UndoJournal | undefined, fs: VirtualFs, runId: string): RunFiles {
   const opened = (given as { fs?: RunFiles | null } | undefined)?.fs;
   return opened ?? (fs.beginRun(runId) as unknown as RunFiles);
-}
-
-function storedForm(store: ControllerOptions["store"], value: JsonValue): JsonValue {
-  return typeof store.storedForm === "function" ? store.storedForm(value) : value;
 }
 
 function invalid(message: string): SessionLogError {

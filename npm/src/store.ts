@@ -98,7 +98,7 @@ export class SessionStore {
     };
     this.runs = new RunStore({
       backend: storage.backend, now: () => this.#now(), newId: () => call(() => env.new_id()),
-      storedForm: (value) => (this as { storedForm?: (value: JsonValue) => JsonValue }).storedForm?.(value) ?? value,
+      storedForm: (value) => this.storedForm(value),
     });
     exposeStore(this, {
       backend: storage.backend,
