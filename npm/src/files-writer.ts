@@ -16,6 +16,14 @@ const later = globalThis.setTimeout;
 const INTERVAL_MS = 25;
 const LONGEST_PAUSE_MS = 5_000;
 
+/** Waits; a pause after a failure does not keep a process alive that has nothing else to do. */
+function rest(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer: unknown = later(resolve, ms);
+    if (ms > INTERVAL_MS) (timer as { unref?: () => void } | null)?.unref?.();
+  });
+}
+
 export class FilesWriter {
   readonly #raw: RawFiles;
   readonly #backend: KeyValueBackend;
@@ -56,13 +64,15 @@ export class FilesWriter {
     for (;;) {
       await this.#waiting;
       if (this.#stopped) return;
-      await new Promise((resolve) => later(resolve, pause));
+      await rest(pause);
       if (this.#stopped) return;
       this.#rearm();
       try {
         await this.flush();
         pause = INTERVAL_MS;
       } catch {
+        // Another writer has the store: trying again would not help.
+        if (this.lastError?.code === "conflict") return;
         // Kept in the queue and in `lastError`; tried again, more slowly each time.
         pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
         this.changed();

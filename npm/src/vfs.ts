@@ -89,7 +89,7 @@ export class FilesCore {
     };
   }
 
-  undo(run: string | undefined, options: UndoOptions | undefined): Promise<UndoReport> {
+  async undo(run: string | undefined, options: UndoOptions | undefined): Promise<UndoReport> {
     const order = call(() => this.live().undoable());
     const place = run === undefined ? 0 : order.indexOf(run);
     const at = place < 0 ? 0 : order.length - 1 - place;
@@ -258,7 +258,7 @@ export class FilesFace {
     return rows.map(([where, type, size, mode, mtimeMs]) => ({ path: where, type: TYPES[type] ?? "file", size, mode, mtimeMs }));
   }
 
-  undo(options?: UndoOptions & { run?: string }): Promise<UndoReport> {
+  async undo(options?: UndoOptions & { run?: string }): Promise<UndoReport> {
     return this.core.undo(options?.run, options);
   }
 

@@ -8,3 +8,4 @@ mod sessions;
 mod structure;
 mod undo;
 mod undo_property;
+mod vfs_disk;

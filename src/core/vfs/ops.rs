@@ -7,7 +7,7 @@ use super::change::{State, Watch};
 use super::content::Content;
 use super::errno::{Errno, Result};
 use super::path;
-use super::tree::{Body, NodeId, ROOT, Tree};
+use super::tree::{Body, Follow, NodeId, ROOT, Tree};
 use crate::core::time::Millis;
 
 /// How to write.
@@ -48,9 +48,14 @@ pub type Eye<'a, 'b> = Option<&'a mut (dyn Watch + 'b)>;
 impl Tree {
     /// Makes, replaces or appends to a file; an existing one keeps its mode.
     pub fn write(&mut self, path: &str, data: Vec<u8>, how: Write, now: Millis, watch: Eye) -> Result<NodeId> {
-        let place = self.locate(path, !how.exclusive)?;
+        let follow = match (how.exclusive, how.create) {
+            (true, _) => Follow::Never,
+            (_, true) => Follow::Make,
+            _ => Follow::Always,
+        };
+        let place = self.locate_as(path, follow)?;
         if place.slash || place.dot {
-            return Err(Errno::EISDIR);
+            return Err(if place.dot && how.exclusive { Errno::EEXIST } else { Errno::EISDIR });
         }
         let Some(id) = place.node else {
             if !how.create {

@@ -107,6 +107,19 @@ pub struct Tree {
     nil: Node,
 }
 
+/// What to do with a link at the end of a path.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Follow {
+    /// Never follow it.
+    Never,
+    /// Follow it, and behind a slash too.
+    Always,
+    /// Follow it, save behind a slash: nothing of that name can be made.
+    Make,
+    /// Follow it only behind a slash.
+    Slash,
+}
+
 /// Where a path leads: the directory it ends in, the last name, and what stands there.
 pub(crate) struct Place<'a> {
     pub parent: NodeId,
@@ -184,14 +197,24 @@ impl Tree {
 
     /// Follows a path; links in the middle always, one at its end only with `follow`.
     pub(crate) fn locate<'a>(&'a self, path: &'a str, follow: bool) -> Result<Place<'a>> {
+        self.locate_as(path, if follow { Follow::Always } else { Follow::Slash })
+    }
+
+    pub(crate) fn locate_as<'a>(&'a self, path: &'a str, follow: Follow) -> Result<Place<'a>> {
         path::check(path)?;
         let mut hops = 0;
         self.walk(ROOT, path, follow, &mut hops)
     }
 
-    fn walk<'a>(&'a self, from: NodeId, path: &'a str, follow: bool, hops: &mut u32) -> Result<Place<'a>> {
+    fn walk<'a>(&'a self, from: NodeId, path: &'a str, follow: Follow, hops: &mut u32) -> Result<Place<'a>> {
         let mut at = if path.starts_with('/') { ROOT } else { from };
         let slash = path.ends_with('/');
+        let follows = match follow {
+            Follow::Never => false,
+            Follow::Always => true,
+            Follow::Make => !slash,
+            Follow::Slash => slash,
+        };
         let mut rest = path.trim_matches('/');
         loop {
             let (name, next) = match rest.split_once('/') {
@@ -216,7 +239,7 @@ impl Tree {
             }
             let found = entries.get(name).copied();
             let link = found.and_then(|id| match &self.node(id).body {
-                Body::Link(target) if !last || follow || slash => Some(target),
+                Body::Link(target) if !last || follows => Some(target),
                 _ => None,
             });
             if let Some(target) = link {
@@ -224,7 +247,8 @@ impl Tree {
                 if *hops > path::MAX_HOPS {
                     return Err(Errno::ELOOP);
                 }
-                let place = self.walk(at, target, true, hops)?;
+                let next_follow = if last && follow == Follow::Make { follow } else { Follow::Always };
+                let place = self.walk(at, target, next_follow, hops)?;
                 if last {
                     return Ok(Place { slash: slash || place.slash, ..place });
                 }
