@@ -26,7 +26,7 @@ function toPath(path: PathLike, name = "path"): string {
     throw argumentError("ERR_INVALID_ARG_TYPE", `The "${name}" argument must be of type string or an instance of Buffer or URL.`);
   }
   if (text.includes("\0")) {
-    throw argumentError("ERR_INVALID_ARG_VALUE", `The argument '${name}' must be a string, Uint8Array, or URL without null bytes.`);
+    throw argumentError("ERR_INVALID_ARG_VALUE", `The argument '${name}' must be a string, Uint8Array, or URL without null bytes. Received '${text.replaceAll("\0", "\\x00")}'`);
   }
   return text;
 }
