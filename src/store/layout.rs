@@ -3,6 +3,7 @@
 //! Keys sort numerically by sequence and are injective: no id is a prefix of another's range, because `/` cannot stand in an
 //! id and closes it. `0` is the code unit after `/`, so `s/<id>0` ends the range of a session exactly.
 
+use super::crc::crc32;
 use crate::core::error::{Error, Kind, Result};
 
 /// The version of the layout that this code writes.
@@ -45,9 +46,9 @@ pub fn segment_range(id: &str, from: u64) -> (String, String) {
     (segment_key(id, from), format!("s/{id}/e0"))
 }
 
-/// Returns the key of one piece of a value that is cut into chunks.
-pub fn chunk_key(key: &str, index: u32) -> String {
-    format!("{key}/{index:08}")
+/// Returns the key of one piece of a segment that is cut.
+pub fn piece_key(segment: &str, tag: &str, index: u32) -> String {
+    format!("{segment}/{tag}/{index:08}")
 }
 
 /// Returns the key of the small record that a listing reads; it lies outside the session's range so that one range read
@@ -85,8 +86,8 @@ pub fn epoch_of(fence: Option<&[u8]>) -> Result<u64> {
     std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).ok_or_else(bad)
 }
 
-/// The longest text that announces pieces: `#` and ten digits and a line feed.
-pub const MARK_BYTES: usize = 12;
+/// The longest text that announces pieces: `#`, ten digits, a space, a tag of 24, a line feed.
+pub const MARK_BYTES: usize = 37;
 
 /// One value of a segment: its key, what stands before its bytes, and which bytes of the segment it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,43 +100,55 @@ pub struct Piece {
     pub bytes: std::ops::Range<usize>,
 }
 
-/// Cuts a segment of `len` bytes so that no value is longer than `max`. The first piece names the number of those after it
-/// (`#<count>\n`; a line of a log starts with `{`), so that leftovers of an interrupted write are never taken for its own.
-pub fn pieces(id: &str, first_seq: u64, len: usize, max: usize) -> Vec<Piece> {
+/// Cuts a segment so that no value is longer than `max`. The first piece names the number and the tag of those after it
+/// (`#<count> <tag>\n`; a line of a log starts with `{`). The tag follows from the bytes, so that pieces of an interrupted or
+/// late write of something else are never taken for this segment's own, nor overwrite them.
+pub fn pieces(id: &str, first_seq: u64, bytes: &[u8], max: usize) -> Vec<Piece> {
     let key = segment_key(id, first_seq);
+    let len = bytes.len();
     let max = max.max(MARK_BYTES + 1);
     if len <= max {
         return vec![Piece { key, mark: String::new(), bytes: 0..len }];
     }
+    let tag = format!("{:08x}{len:x}", crc32(bytes));
     let head = max - MARK_BYTES;
     let count = (len - head).div_ceil(max);
-    let mut out = vec![Piece { key: key.clone(), mark: format!("#{count}\n"), bytes: 0..head }];
+    let mut out = vec![Piece { key: key.clone(), mark: format!("#{count} {tag}\n"), bytes: 0..head }];
     for (index, start) in (1u32..).zip((head..len).step_by(max)) {
-        out.push(Piece { key: chunk_key(&key, index), mark: String::new(), bytes: start..len.min(start + max) });
+        out.push(Piece { key: piece_key(&key, &tag, index), mark: String::new(), bytes: start..len.min(start + max) });
     }
     out
 }
 
-/// Reads the mark of a first piece: how many follow, and how long the mark is.
-pub fn read_mark(value: &[u8]) -> (u32, usize) {
-    let Some(rest) = value.strip_prefix(b"#") else { return (0, 0) };
-    let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
-    let count = rest.get(..digits).and_then(|d| std::str::from_utf8(d).ok()).and_then(|d| d.parse().ok());
-    match count {
-        Some(count) if rest.get(digits) == Some(&b'\n') => (count, digits + 2),
-        _ => (0, 0),
+/// What the first piece says about those after it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// How many follow.
+    pub count: u32,
+    /// What their keys carry.
+    pub tag: String,
+    /// How long the mark itself is.
+    pub len: usize,
+}
+
+/// Reads the mark at the start of a value; an uncut segment has none.
+pub fn read_mark(value: &[u8]) -> Mark {
+    let head = value.get(..value.len().min(MARK_BYTES)).unwrap_or_default();
+    let line = head.split(|b| *b == b'\n').next().and_then(|line| std::str::from_utf8(line).ok()).unwrap_or_default();
+    let parts = line.strip_prefix('#').and_then(|rest| rest.split_once(' '));
+    match parts.and_then(|(count, tag)| Some((count.parse().ok()?, tag))) {
+        Some((count, tag)) if line.len() < head.len() => Mark { count, tag: tag.to_owned(), len: line.len() + 1 },
+        _ => Mark::default(),
     }
 }
 
-/// One segment as it is found in a listing: which entries, in order, and how many bytes of the first to skip.
+/// One segment as it is found in a listing: which entries, in order, and how many bytes of the first one to skip.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     /// Sequence number of its first event.
     pub first_seq: u64,
-    /// Index of its first entry.
-    pub start: usize,
-    /// How many entries it has.
-    pub count: usize,
+    /// Indices of its entries. Others may lie between them.
+    pub entries: Vec<usize>,
     /// Length of the mark.
     pub skip: usize,
     /// Whether all its pieces are there. What is there of a torn one still loads, line by line.
@@ -144,24 +157,23 @@ pub struct Block {
 
 /// Groups a listing into segments; `mark` reads the mark of the entry at an index. Pieces without a first one belong to a
 /// write that was never committed and are passed over.
-pub fn blocks<'a>(keys: impl IntoIterator<Item = &'a str>, mark: impl Fn(usize) -> (u32, usize)) -> Vec<Block> {
+pub fn blocks<'a>(keys: impl IntoIterator<Item = &'a str>, mark: impl Fn(usize) -> Mark) -> Vec<Block> {
     let mut out: Vec<Block> = Vec::new();
-    let mut open: Option<(String, u32, u32)> = None;
+    let mut open: Option<(String, Mark)> = None;
     for (index, key) in keys.into_iter().enumerate() {
         let is_piece = key.rsplit_once("/e/").is_some_and(|(_, rest)| rest.contains('/'));
         let Ok(first_seq) = seq_of_segment_key(key) else { continue };
         if !is_piece {
-            let (count, skip) = mark(index);
-            out.push(Block { first_seq, start: index, count: 1, skip, whole: count == 0 });
-            open = Some((key.to_owned(), 1, count));
+            let mark = mark(index);
+            out.push(Block { first_seq, entries: vec![index], skip: mark.len, whole: mark.count == 0 });
+            open = Some((key.to_owned(), mark));
             continue;
         }
-        let Some((head, next, last)) = &mut open else { continue };
-        let Some(block) = out.last_mut() else { continue };
-        if *next <= *last && key == chunk_key(head, *next) {
-            block.count += 1;
-            block.whole = *next == *last;
-            *next += 1;
+        let (Some((head, mark)), Some(block)) = (&open, out.last_mut()) else { continue };
+        let next = block.entries.len() as u32;
+        if next <= mark.count && key == piece_key(head, &mark.tag, next) {
+            block.entries.push(index);
+            block.whole = next == mark.count;
         }
     }
     out
@@ -204,7 +216,7 @@ mod tests {
         let keys: Vec<String> = [0, 1, 9, 10, 99, 1_000_000, (1 << 53) - 1].map(|n| segment_key("s1", n)).into();
         assert!(keys.windows(2).all(|w| compare_keys(&w[0], &w[1]).is_lt()), "{keys:?}");
         assert_eq!(seq_of_segment_key(&keys[6]).unwrap(), (1 << 53) - 1);
-        assert_eq!(seq_of_segment_key(&chunk_key(&keys[3], 7)).unwrap(), 10);
+        assert_eq!(seq_of_segment_key(&piece_key(&keys[3], "ab", 7)).unwrap(), 10);
         assert!(seq_of_segment_key("s/a/e/1").is_err());
     }
 
@@ -213,7 +225,8 @@ mod tests {
     fn the_range_of_one_session_holds_no_other() {
         let (start, end) = session_range("s1");
         let inside = |key: &str| compare_keys(&start, key).is_le() && compare_keys(key, &end).is_lt();
-        for own in [fence_key("s1"), header_key("s1"), segment_key("s1", 3), chunk_key(&segment_key("s1", 3), 1)] {
+        for own in [fence_key("s1"), header_key("s1"), segment_key("s1", 3), piece_key(&segment_key("s1", 3), "ab", 1)]
+        {
             assert!(inside(&own), "{own}");
         }
         for other in ["s10", "S1", "s1__p2", "s1-x", "s1-", "s", "s0", "s2", "s1a"] {
@@ -232,7 +245,7 @@ mod tests {
 
     fn cut(bytes: &[u8], max: usize) -> Vec<(String, Vec<u8>)> {
         let value = |p: &Piece| [p.mark.as_bytes(), &bytes[p.bytes.clone()]].concat();
-        pieces("s", 7, bytes.len(), max).iter().map(|p| (p.key.clone(), value(p))).collect()
+        pieces("s", 7, bytes, max).iter().map(|p| (p.key.clone(), value(p))).collect()
     }
 
     fn joined(entries: &[(String, Vec<u8>)]) -> Vec<(Block, Vec<u8>)> {
@@ -240,7 +253,7 @@ mod tests {
         found
             .into_iter()
             .map(|b| {
-                let all: Vec<u8> = entries[b.start..b.start + b.count].iter().flat_map(|(_, v)| v.clone()).collect();
+                let all: Vec<u8> = b.entries.iter().flat_map(|at| entries[*at].1.clone()).collect();
                 let bytes = all[b.skip..].to_vec();
                 (b, bytes)
             })
@@ -249,10 +262,10 @@ mod tests {
 
     #[test]
     fn a_segment_is_cut_under_the_limit_and_joined_again() {
-        for len in [0, 1, 19, 20, 21, 40, 41, 500] {
+        for len in [0, 1, 49, 50, 51, 80, 81, 700] {
             let bytes: Vec<u8> = (0..len).map(|n| b'a' + (n % 26) as u8).collect();
-            let entries = cut(&bytes, 20);
-            assert!(entries.iter().all(|(_, value)| value.len() <= 20));
+            let entries = cut(&bytes, 50);
+            assert!(entries.iter().all(|(_, value)| value.len() <= 50));
             assert!(entries.windows(2).all(|w| compare_keys(&w[0].0, &w[1].0).is_lt()));
             let found = joined(&entries);
             assert_eq!((found.len(), found[0].0.whole, &found[0].1), (1, true, &bytes), "{len}");
@@ -261,15 +274,19 @@ mod tests {
 
     #[test]
     fn leftovers_of_a_larger_write_are_not_taken_for_a_segments_own() {
-        let mut entries = cut(&[b'x'; 100], 20);
-        entries[0] = cut(b"small", 20)[0].clone();
+        let mut entries = cut(&[b'x'; 300], 50);
+        entries[0] = cut(b"small", 50)[0].clone();
         let found = joined(&entries);
         assert_eq!((found[0].0.whole, found[0].1.as_slice()), (true, b"small".as_slice()));
         entries.remove(0);
         assert_eq!(joined(&entries), [], "without its first piece nothing was committed");
-        let mut torn = cut(&[b'x'; 100], 20);
+        let mut torn = cut(&[b'x'; 300], 50);
         torn.remove(2);
         assert!(!joined(&torn)[0].0.whole);
+        let mut mixed = cut(&[b'x'; 300], 50);
+        mixed.extend(cut(&[b'y'; 300], 50).into_iter().skip(1));
+        mixed.sort();
+        assert_eq!(joined(&mixed)[0].1, [b'x'; 300], "pieces of another write stand between");
     }
 
     #[test]

@@ -239,8 +239,8 @@ impl WriteBehind {
             Input::Tick { now } => self.advance(now, &mut out),
             Input::Done { now, outcome } => self.done(now, outcome, &mut out),
             Input::Reloaded { now, stored, length, candidate_stored } => {
-                self.resolve_candidate(candidate_stored, &mut out);
-                self.reloaded(now, stored, length, &mut out);
+                let told = self.resolve_candidate(candidate_stored, &mut out);
+                self.reloaded(now, stored, length, told, &mut out);
             }
             Input::ReloadFailed { now } => {
                 self.busy = None;
@@ -321,7 +321,8 @@ impl WriteBehind {
 
     /// Starts a write when one is due, or asks to be woken when it will be.
     fn advance(&mut self, now: Millis, out: &mut Vec<Output>) {
-        let has_work = self.length > self.stored || !self.queue.is_empty();
+        // A reload that failed is owed even when nothing waits: what the store holds is in doubt until then.
+        let has_work = self.length > self.stored || !self.queue.is_empty() || self.phase == Phase::Reloading;
         let Some(due) = self.due.filter(|_| has_work) else { return };
         if self.busy.is_some() || matches!(self.phase, Phase::Loading | Phase::Following | Phase::Closed) {
             return;
@@ -375,19 +376,15 @@ impl WriteBehind {
         }
     }
 
-    fn resolve_candidate(&mut self, is_stored: bool, out: &mut Vec<Output>) {
-        let Some(candidate) = self.candidate.take() else { return };
-        if is_stored {
-            out.push(Output::Reveal(candidate.token));
-            out.push(Output::Settled(candidate.token, true));
-            return;
-        }
-        out.push(Output::Withdraw(candidate.token));
-        if candidate.again {
+    /// Says what becomes of an admitted event; returns what its caller is to be told, once the watermark has moved.
+    fn resolve_candidate(&mut self, is_stored: bool, out: &mut Vec<Output>) -> Option<Output> {
+        let candidate = self.candidate.take()?;
+        out.push(if is_stored { Output::Reveal(candidate.token) } else { Output::Withdraw(candidate.token) });
+        if !is_stored && candidate.again {
             self.queue.insert(0, candidate.token);
-        } else {
-            out.push(Output::Settled(candidate.token, false));
+            return None;
         }
+        Some(Output::Settled(candidate.token, is_stored))
     }
 
     fn stored_to(&mut self, now: Millis, to: u64, out: &mut Vec<Output>) {
@@ -444,7 +441,7 @@ impl WriteBehind {
         out.extend(waiting.map(|token| Output::Settled(token, false)));
     }
 
-    fn reloaded(&mut self, now: Millis, stored: u64, length: u64, out: &mut Vec<Output>) {
+    fn reloaded(&mut self, now: Millis, stored: u64, length: u64, told: Option<Output>, out: &mut Vec<Output>) {
         self.phase = Phase::Leading;
         self.busy = None;
         self.failures = 0;
@@ -455,6 +452,7 @@ impl WriteBehind {
             waiter.upto = self.length;
         }
         out.push(Output::Durable(stored));
+        out.extend(told);
         self.settle(out);
         self.due = Some(now);
         self.advance(now, out);
@@ -577,13 +575,13 @@ mod tests {
         assert_eq!(machine.step(done(4, Outcome::Failed)), [Output::Reload], "it may be in the store all the same");
         assert_eq!(
             machine.step(Input::Reloaded { now: 5, stored: 2, length: 2, candidate_stored: false }),
-            [Output::Withdraw(10), Output::Settled(10, false), Output::Durable(2)]
+            [Output::Withdraw(10), Output::Durable(2), Output::Settled(10, false)]
         );
         machine.step(Input::StoreFirst { now: 6, token: 11 });
         machine.step(done(7, Outcome::Failed));
         assert_eq!(
             machine.step(Input::Reloaded { now: 8, stored: 3, length: 3, candidate_stored: true }),
-            [Output::Reveal(11), Output::Settled(11, true), Output::Durable(3)]
+            [Output::Reveal(11), Output::Durable(3), Output::Settled(11, true)]
         );
     }
 

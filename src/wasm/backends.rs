@@ -359,16 +359,16 @@ pub fn raw_next_fence(fence: Option<Vec<u8>>) -> Result<Vec<u8>, JsValue> {
 /// Cuts a segment into the pairs that store it, each under the limit. The pair that commits it stands first.
 #[wasm_bindgen]
 pub fn raw_segment_puts(id: &str, first_seq: f64, lines: &Uint8Array, max_value: f64) -> Array {
-    let pieces = layout::pieces(id, first_seq as u64, lines.length() as usize, max_value as usize);
-    let is_whole = pieces.len() == 1;
+    let max_value = max_value as usize;
+    if lines.length() as usize <= max_value {
+        return Array::of1(&Array::of2(&layout::segment_key(id, first_seq as u64).into(), lines));
+    }
+    let pieces = layout::pieces(id, first_seq as u64, &lines.to_vec(), max_value);
     let pairs = pieces.into_iter().map(|piece| {
         // A copy, not a view: storing a view would store the whole buffer below it.
-        let bytes = || lines.slice(piece.bytes.start as u32, piece.bytes.end as u32);
-        let value = match (is_whole, piece.mark.is_empty()) {
-            (true, _) => lines.clone(),
-            (false, true) => bytes(),
-            (false, false) => join(&[Uint8Array::from(piece.mark.as_bytes()), bytes()]),
-        };
+        let bytes = lines.slice(piece.bytes.start as u32, piece.bytes.end as u32);
+        let mark = Uint8Array::from(piece.mark.as_bytes());
+        let value = if piece.mark.is_empty() { bytes } else { join(&[mark, bytes]) };
         Array::of2(&piece.key.into(), &value)
     });
     pairs.collect()
@@ -387,7 +387,7 @@ pub fn raw_segments(entries: &Array) -> Array {
         layout::read_mark(&head)
     };
     let blocks = layout::blocks(keys.iter().map(String::as_str), mark).into_iter().map(|block| {
-        let mut parts: Vec<Uint8Array> = (block.start..block.start + block.count).map(value).collect();
+        let mut parts: Vec<Uint8Array> = block.entries.iter().map(|index| value(*index)).collect();
         if let Some(first) = parts.first_mut() {
             *first = first.subarray(block.skip as u32, first.length());
         }

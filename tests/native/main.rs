@@ -4,6 +4,7 @@ mod cost;
 mod derive;
 mod run;
 mod run_world;
+mod persist;
 mod sessions;
 mod structure;
 mod undo;
