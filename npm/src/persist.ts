@@ -3,7 +3,7 @@ import type { KeyValueBackend } from "../types/index.js";
 import type { RawSession } from "./glue.js";
 import { SessionLogError, toError } from "./errors.js";
 import { call } from "./runtime.js";
-import { firstFence, formatRecord, keys, mergeSmall, segmentBatches, takeOver, type Batch } from "./segments.js";
+import { firstFence, formatRecord, keys, eraseLast, mergeSmall, segmentBatches, takeOverFrom, type Batch } from "./segments.js";
 import { encodeHeader, readLog, type Header } from "./stored.js";
 import { WriteBehind, type WriteOutcome, type WriteStep } from "./write-behind.js";
 
@@ -39,6 +39,7 @@ interface Waiter {
   candidate?: Candidate;
   /** Number of events the log has with the admitted candidate. */
   length?: number;
+  id?: string;
   resolve(): void;
   reject(error: SessionLogError): void;
 }
@@ -63,6 +64,9 @@ export class Writer {
   #timer: ReturnType<typeof setTimeout> | null = null;
   #busy: Promise<void> | null = null;
   #flushes = 0;
+  #mergeDue = false;
+  /** Ids of events that were taken back without the store having said that it does not hold them. */
+  #doubtful = new Set<string>();
   #stopped = false;
 
   /** `fence` is null for a session that is not in the store yet. */
@@ -195,12 +199,14 @@ export class Writer {
     waiter.candidate.admit();
     waiter.length = this.#length;
     this.#admitted = waiter;
+    waiter.id = call(() => this.#host.raw.event_id((waiter.length as number) - 1)) ?? "";
   }
 
   #release(token: number, how: "reveal" | "withdraw"): void {
     const waiter = this.#waiting.get(token);
     if (waiter === undefined) return;
     if (this.#admitted === waiter) this.#admitted = null;
+    if (how === "withdraw" && waiter.id !== undefined) this.#doubtful.add(waiter.id);
     waiter.candidate?.[how]();
   }
 
@@ -227,8 +233,10 @@ export class Writer {
     const puts: Array<[string, Uint8Array]> = [];
     const checks: Array<{ key: string; equals: Uint8Array | null }> = [];
     if (this.#isNew) {
-      checks.push({ key: keys.fence(id), equals: null });
-      puts.push([keys.fence(id), firstFence()], [keys.header(id), encodeHeader(this.header)], [keys.format(), formatRecord()]);
+      // There is a fence when a first write went wrong and the session was taken over before it was in the store.
+      checks.push({ key: keys.fence(id), equals: this.#fence }, { key: keys.header(id), equals: null });
+      if (this.#fence === null) puts.push([keys.fence(id), firstFence()]);
+      puts.push([keys.header(id), encodeHeader(this.header)], [keys.format(), formatRecord()]);
     }
     if (this.#recordDirty) puts.push([keys.record(id), this.#host.recordBytes()]);
     return { checks, puts };
@@ -239,6 +247,7 @@ export class Writer {
     this.#start(
       (async () => {
         await this.#creating?.catch(() => {});
+        await this.#merge();
         const batches = this.#batches(from, to);
         for (const batch of batches) await this.#host.backend.transact(batch);
       })().then(
@@ -246,6 +255,17 @@ export class Writer {
         (thrown: unknown) => this.#behind(() => this.#failed(thrown)),
       ),
     );
+  }
+
+  /** Goes before a write, never beside one. One that fails costs nothing: what it may have done shows as a conflict. */
+  async #merge(): Promise<void> {
+    if (!this.#mergeDue || this.#fence === null) return;
+    this.#mergeDue = false;
+    try {
+      this.#fence = await mergeSmall(this.#host.backend, this.#host.id, this.#fence);
+    } catch {
+      // The next write says what is wrong, if anything is.
+    }
   }
 
   /** Nobody is there to catch what happens behind a caller's back: after an internal fault those who wait are told, and that is all. */
@@ -287,7 +307,7 @@ export class Writer {
     this.lastError = null;
     this.#flushes++;
     this.#done("stored");
-    if (this.#flushes % MERGE_AFTER === 0 && !this.#stopped) mergeSmall(this.#host.backend, this.#host.id, this.#fence).catch(() => {});
+    if (this.#flushes % MERGE_AFTER === 0) this.#mergeDue = true;
   }
 
   #failed(thrown: unknown): void {
@@ -305,11 +325,15 @@ export class Writer {
   async #reload(): Promise<void> {
     const { id, raw, backend } = this.#host;
     try {
-      const fence = await takeOver(backend, id);
+      const { fence, unbroken } = await takeOverFrom(backend, id, this.#fence);
+      this.#fence = fence;
+      // Whoever took over in between may have built on what is in doubt: then it stays.
+      if (this.#doubtful.size > 0 && unbroken) await eraseLast(backend, id, fence, this.#doubtful, this.durable);
+      this.#doubtful.clear();
       const stored = await readLog(backend, id);
       if (this.#stopped) return;
+      if (stored === null && this.#isNew) return this.#reloadedNothing();
       if (stored === null) throw new SessionLogError("missing", "the session is gone from the store", { id });
-      this.#fence = fence;
       this.#isNew = false;
       const from = this.durable;
       const unseen = this.#admitted === null ? 0 : 1;
@@ -326,10 +350,18 @@ export class Writer {
       const length = this.#length - (isStored ? 0 : unseen);
       this.#host.rebased(from, to, ours, this.#length - unseen);
       this.#carry(this.#machine.reloaded(now(), to, length, isStored));
+      // What was taken back just now is known not to be there.
+      this.#doubtful.clear();
     } catch (thrown) {
       this.lastError = toError(thrown);
       if (!this.#stopped) this.#carry(this.#machine.reloadFailed(now()));
     }
+  }
+
+  /** The first write of a new session did not arrive, and after the take-over it never will. */
+  #reloadedNothing(): void {
+    this.#carry(this.#machine.reloaded(now(), this.durable, this.#length - (this.#admitted === null ? 0 : 1), false));
+    this.#doubtful.clear();
   }
 
   #start(work: Promise<void>): void {
@@ -354,7 +386,7 @@ export class Writer {
     this.#recordDirty = false;
     try {
       await this.#host.backend.transact(extra);
-      this.#fence = firstFence();
+      this.#fence ??= firstFence();
       this.#isNew = false;
     } catch (thrown) {
       this.#recordDirty = true;

@@ -45,13 +45,18 @@ export function firstFence(): Uint8Array {
  * this, not before. Loses a race with `conflict` only after several tries.
  */
 export async function takeOver(backend: KeyValueBackend, id: string): Promise<Uint8Array> {
+  return (await takeOverFrom(backend, id, null)).fence;
+}
+
+/** The same, and says whether `own` was still in force, so that nobody else can have written or read since. */
+export async function takeOverFrom(backend: KeyValueBackend, id: string, own: Fence): Promise<{ fence: Uint8Array; unbroken: boolean }> {
   const key = keys.fence(id);
   for (let tries = 0; ; tries++) {
     const held = await backend.get(key);
     const next = call((m) => m.raw_next_fence(held ?? undefined));
     try {
       await backend.transact({ checks: [{ key, equals: held }], puts: [[key, next]] });
-      return next;
+      return { fence: next, unbroken: sameBytes(held, own) };
     } catch (thrown) {
       const error = toError(thrown);
       if (error.code !== "conflict" || tries >= 8) throw error;
@@ -59,6 +64,11 @@ export async function takeOver(backend: KeyValueBackend, id: string): Promise<Ui
       // the next one is taken.
     }
   }
+}
+
+function sameBytes(a: Fence, b: Fence): boolean {
+  if (a === null || b === null) return a === b;
+  return a.length === b.length && a.every((byte, index) => byte === b[index]);
 }
 
 /**
@@ -89,6 +99,25 @@ export function segmentBatches(backend: KeyValueBackend, id: string, fence: Uint
 /** Writes one segment; `conflict` when another writer took over or was first. */
 export async function writeSegment(backend: KeyValueBackend, id: string, fence: Uint8Array, firstSeq: number, lines: Uint8Array, extra?: Batch): Promise<void> {
   for (const batch of segmentBatches(backend, id, fence, firstSeq, lines, extra)) await backend.transact(batch);
+}
+
+/**
+ * Takes the last stored event off again when it is one of `ids`: its caller was told that it is not stored, and the store
+ * said only later that it is. Only for whoever has held the fence without a break, so that nobody has built on it.
+ */
+export async function eraseLast(backend: KeyValueBackend, id: string, fence: Uint8Array, ids: ReadonlySet<string>, fromSeq: number): Promise<void> {
+  let last: Segment | null = null;
+  for await (const segment of readSegments(backend, id, fromSeq)) last = segment;
+  if (last === null || !last.whole) return;
+  const start = last.lines.lastIndexOf(10, last.lines.length - 2) + 1;
+  const found = /^\{"seq":\d+,"id":"([0-9a-f]{16})"/.exec(new TextDecoder().decode(last.lines.subarray(start, start + 64)));
+  if (found === null || !ids.has(found[1] as string)) return;
+  const key = keys.segment(id, last.firstSeq);
+  const checks = [{ key: keys.fence(id), equals: fence }];
+  if (start === 0) return void (await backend.transact({ checks, deletes: [key] }));
+  // Shorter than what stood there, but perhaps still longer than one value.
+  const puts = call((m) => m.raw_segment_puts(id, last.firstSeq, last.lines.slice(0, start), backend.maxValueBytes ?? 2 ** 31)) as Put[];
+  await backend.transact({ checks, puts });
 }
 
 /** The segment that holds `seq`, or the last one before it. */
@@ -125,15 +154,19 @@ export async function* readSegments(backend: KeyValueBackend, id: string, fromSe
   }
 }
 
-/** Merges one long run of small segments, if there is one; what the log says does not change. Returns how many went. */
-export async function mergeSmall(backend: KeyValueBackend, id: string, fence: Uint8Array): Promise<number> {
+/**
+ * Merges one long run of small segments, if there is one; what the log says does not change. The epoch is raised with it, so
+ * that no write or merge that was sent before can arrive after it: returns the new fence, or the old one when there was
+ * nothing to do. Nothing else of this writer may be under way.
+ */
+export async function mergeSmall(backend: KeyValueBackend, id: string, fence: Uint8Array): Promise<Uint8Array> {
   const found: Segment[] = [];
   for await (const segment of readSegments(backend, id)) found.push(segment);
-  if (found.some((segment) => !segment.whole)) return 0;
+  if (found.some((segment) => !segment.whole)) return fence;
   const limit = backend.maxValueBytes ?? 2 ** 31;
   const [from, to] = call((m) => m.raw_merge_plan(new Float64Array(found.map((s) => s.firstSeq)), new Float64Array(found.map((s) => s.lines.length)), limit));
-  if (from === undefined || to === undefined) return 0;
-  const run = found.slice(from, Math.min(to, from + (backend.maxBatch ?? MAX_BATCH) - 1));
+  if (from === undefined || to === undefined) return fence;
+  const run = found.slice(from, Math.min(to, from + (backend.maxBatch ?? MAX_BATCH) - 2));
   const lines = new Uint8Array(run.reduce((sum, segment) => sum + segment.lines.length, 0));
   let at = 0;
   for (const segment of run) {
@@ -141,12 +174,13 @@ export async function mergeSmall(backend: KeyValueBackend, id: string, fence: Ui
     at += segment.lines.length;
   }
   const segmentKeys = run.map((segment) => keys.segment(id, segment.firstSeq));
+  const next = call((m) => m.raw_next_fence(fence));
   await backend.transact({
     checks: [{ key: keys.fence(id), equals: fence }],
     deletes: segmentKeys.slice(1),
-    puts: [[segmentKeys[0] as string, lines]],
+    puts: [[keys.fence(id), next], [segmentKeys[0] as string, lines]],
   });
-  return run.length - 1;
+  return next;
 }
 
 /**

@@ -2,9 +2,9 @@
 
 mod cost;
 mod derive;
+mod persist;
 mod run;
 mod run_world;
-mod persist;
 mod sessions;
 mod structure;
 mod undo;

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::super::error::{Error, Kind, Result};
-use super::bytes::{ALNUM, ALPHA, DIGIT, HEX, Mask, UNDERSCORE, DASH, DOT, is};
+use super::bytes::{ALNUM, ALPHA, DASH, DIGIT, DOT, HEX, Mask, UNDERSCORE, is};
 use super::chain::{Pieces, Scrubber};
 use super::rules::{self, FAMILIES, Prefix};
 use super::stream::DetectPieces;

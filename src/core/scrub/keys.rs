@@ -163,11 +163,8 @@ pub(super) fn before(view: &View, anchor: usize) -> Option<Key> {
     if let Some((class, kind)) = classify(text) {
         return Some(Key { class, kind, quoted, environment });
     }
-    let other = if text.eq_ignore_ascii_case(b"value") {
-        named(view, name.0, anchor)
-    } else {
-        typed(view, name.0, anchor)
-    };
+    let other =
+        if text.eq_ignore_ascii_case(b"value") { named(view, name.0, anchor) } else { typed(view, name.0, anchor) };
     other.map(|(class, kind)| Key { class, kind, quoted, environment: false })
 }
 

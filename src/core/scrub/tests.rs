@@ -67,7 +67,10 @@ fn values_are_found_in_every_form() {
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let bits: Vec<u8> = bytes.iter().flat_map(|b| (0..8).map(move |k| b >> (7 - k) & 1)).collect();
-    bits.chunks(6).map(|c| (0..6).fold(0, |n, k| n << 1 | usize::from(*c.get(k).unwrap_or(&0)))).map(|d| DIGITS[d] as char).collect()
+    bits.chunks(6)
+        .map(|c| (0..6).fold(0, |n, k| n << 1 | usize::from(*c.get(k).unwrap_or(&0))))
+        .map(|d| DIGITS[d] as char)
+        .collect()
 }
 
 #[test]

@@ -76,7 +76,8 @@ impl Values {
     fn link(&mut self) {
         let mut queue: std::collections::VecDeque<u32> = [0].into();
         while let Some(at) = queue.pop_front() {
-            let children: Vec<(u8, u32)> = self.node(at).map(|n| n.next.iter().map(|(&b, &c)| (b, c)).collect()).unwrap_or_default();
+            let children: Vec<(u8, u32)> =
+                self.node(at).map(|n| n.next.iter().map(|(&b, &c)| (b, c)).collect()).unwrap_or_default();
             let fail_of_parent = self.node(at).map_or(0, |n| n.fail);
             for (byte, child) in children {
                 let fail = if at == 0 { 0 } else { self.step(fail_of_parent, byte) };
@@ -112,7 +113,17 @@ fn forms(value: &str) -> Vec<Vec<u8>> {
     let mut twice = String::new();
     write_string(&mut twice, &json);
     let ascii: String = json.chars().map(|c| if c.is_ascii() { c.to_string() } else { units(c) }).collect();
-    let texts = [value.to_owned(), json.clone(), json.replace('/', "\\/"), inner(&twice), ascii, percent(value, b"-_.~"), percent(value, b"-_.!~*'()"), percent(value, b"-_.~").replace("%20", "+"), lower_percent(value)];
+    let texts = [
+        value.to_owned(),
+        json.clone(),
+        json.replace('/', "\\/"),
+        inner(&twice),
+        ascii,
+        percent(value, b"-_.~"),
+        percent(value, b"-_.!~*'()"),
+        percent(value, b"-_.~").replace("%20", "+"),
+        lower_percent(value),
+    ];
     let mut out: Vec<Vec<u8>> = texts.into_iter().map(String::into_bytes).collect();
     for skip in 0..3 {
         out.extend(base64_inside(value.as_bytes(), skip));
@@ -128,11 +139,29 @@ fn units(c: char) -> String {
 }
 
 fn percent(value: &str, plain: &[u8]) -> String {
-    value.bytes().map(|b| if b.is_ascii_alphanumeric() || plain.contains(&b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+    value
+        .bytes()
+        .map(|b| {
+            if b.is_ascii_alphanumeric() || plain.contains(&b) {
+                char::from(b).to_string()
+            } else {
+                format!("%{b:02X}")
+            }
+        })
+        .collect()
 }
 
 fn lower_percent(value: &str) -> String {
-    value.bytes().map(|b| if b.is_ascii_alphanumeric() || b"-_.~".contains(&b) { char::from(b).to_string() } else { format!("%{b:02x}") }).collect()
+    value
+        .bytes()
+        .map(|b| {
+            if b.is_ascii_alphanumeric() || b"-_.~".contains(&b) {
+                char::from(b).to_string()
+            } else {
+                format!("%{b:02x}")
+            }
+        })
+        .collect()
 }
 
 /// The characters of base64, of both alphabets, that the value alone decides when `skip` bytes stand before it.
@@ -145,13 +174,16 @@ fn base64_inside(value: &[u8], skip: usize) -> Vec<Vec<u8>> {
     let digit = |at: usize| (0..6).fold(0u8, |n, k| n << 1 | bit(at * 6 + k));
     let digits: Vec<u8> = (first..last).map(digit).collect();
     let write = |alphabet: [u8; 2]| -> Vec<u8> {
-        digits.iter().map(|&d| match d {
-            0..=25 => b'A' + d,
-            26..=51 => b'a' + d - 26,
-            52..=61 => b'0' + d - 52,
-            62 => alphabet[0],
-            _ => alphabet[1],
-        }).collect()
+        digits
+            .iter()
+            .map(|&d| match d {
+                0..=25 => b'A' + d,
+                26..=51 => b'a' + d - 26,
+                52..=61 => b'0' + d - 52,
+                62 => alphabet[0],
+                _ => alphabet[1],
+            })
+            .collect()
     };
     vec![write(*b"+/"), write(*b"-_")]
 }
@@ -215,7 +247,11 @@ impl Run {
             self.best = None;
         }
         let depth = values.node(self.node).map_or(0, |n| n.depth as usize);
-        let held = if eof { self.buffer.len() } else { self.best.map_or(self.read - depth, |(s, _)| s.min(self.read - depth)) };
+        let held = if eof {
+            self.buffer.len()
+        } else {
+            self.best.map_or(self.read - depth, |(s, _)| s.min(self.read - depth))
+        };
         self.release(held, out);
         if self.released > 4_096 {
             self.buffer.drain(..self.released);

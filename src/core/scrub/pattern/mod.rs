@@ -49,7 +49,9 @@ impl Pattern {
     /// Compiles a pattern; without a replacement the mark of its name stands for every match.
     pub fn new(pattern: &str, replacement: Option<&str>, name: Option<&str>) -> Result<Self> {
         let name = name.unwrap_or("pattern").to_owned();
-        let refuse = |why: String| Error::new(Kind::ScrubberRefused, format!("the pattern {why}")).with("scrubber", name.as_str());
+        let refuse = |why: String| {
+            Error::new(Kind::ScrubberRefused, format!("the pattern {why}")).with("scrubber", name.as_str())
+        };
         let node = parse::parse(pattern).map_err(|why| refuse(why.to_owned()))?;
         let mut program = Vec::new();
         compile(&node, &mut program).map_err(|why| refuse(why.to_owned()))?;
@@ -100,8 +102,15 @@ fn either(ways: &[Node], out: &mut Vec<Step>) -> std::result::Result<(), &'stati
     Ok(())
 }
 
-fn repeat(node: &Node, min: usize, max: Option<usize>, greedy: bool, out: &mut Vec<Step>) -> std::result::Result<(), &'static str> {
-    let split = |first: usize, second: usize| if greedy { Step::Split(first, second) } else { Step::Split(second, first) };
+fn repeat(
+    node: &Node,
+    min: usize,
+    max: Option<usize>,
+    greedy: bool,
+    out: &mut Vec<Step>,
+) -> std::result::Result<(), &'static str> {
+    let split =
+        |first: usize, second: usize| if greedy { Step::Split(first, second) } else { Step::Split(second, first) };
     for _ in 0..min {
         compile(node, out)?;
     }
@@ -205,7 +214,24 @@ mod tests {
 
     #[test]
     fn what_is_not_linear_is_refused() {
-        for pattern in ["(a)\\1", "(?=a)", "(?!a)", "(?<=a)b", "(?<!a)b", "(?<n>a)\\k<n>", "(", ")", "[", "a**", "*a", "a{3,2}", "\\p{L}", "a{5000}", "(a{99}){99}", "\\"] {
+        for pattern in [
+            "(a)\\1",
+            "(?=a)",
+            "(?!a)",
+            "(?<=a)b",
+            "(?<!a)b",
+            "(?<n>a)\\k<n>",
+            "(",
+            ")",
+            "[",
+            "a**",
+            "*a",
+            "a{3,2}",
+            "\\p{L}",
+            "a{5000}",
+            "(a{99}){99}",
+            "\\",
+        ] {
             let error = Pattern::new(pattern, None, Some("mine")).err().unwrap_or_else(|| panic!("{pattern}"));
             assert_eq!(error.code(), "scrubber_refused");
         }
@@ -221,7 +247,12 @@ mod tests {
 
     #[test]
     fn pieces_equal_the_whole() {
-        for (pattern, text) in [("ab+c|\\d{3}\\b", "xabbbc 123 1234 abx ab"), ("\\bcat\\b", "cat cats a cat"), ("a.*z|a", "aaz a b\naa"), ("[a-z]+", "x [REDACTED:pattern] yy")] {
+        for (pattern, text) in [
+            ("ab+c|\\d{3}\\b", "xabbbc 123 1234 abx ab"),
+            ("\\bcat\\b", "cat cats a cat"),
+            ("a.*z|a", "aaz a b\naa"),
+            ("[a-z]+", "x [REDACTED:pattern] yy"),
+        ] {
             let pattern = Rc::new(Pattern::new(pattern, None, None).unwrap());
             let whole = pattern.scrub(text).unwrap().into_owned();
             for cut in 0..=text.len() {

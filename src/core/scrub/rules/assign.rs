@@ -10,7 +10,14 @@ pub(super) const FAMILY: Family = Family {
     name: "assign",
     pii: false,
     kinds: &[
-        "password", "generic-secret", "aws-secret-key", "azure-sb-key", "azure-sas", "twilio-key", "npmrc-token", "api-key-header",
+        "password",
+        "generic-secret",
+        "aws-secret-key",
+        "azure-sb-key",
+        "azure-sas",
+        "twilio-key",
+        "npmrc-token",
+        "api-key-header",
     ],
     prefixes: &[],
     examples: &[
@@ -157,7 +164,9 @@ fn quoted(detector: &Detector, view: &View, key: &Key, start: usize, (quote, sla
         }
         match view.at(at + run) {
             // An escape inside holds twice the slashes and one more; what is left ends the value.
-            b if b == quote && run >= slashes && (run - slashes).is_multiple_of(2 * (slashes + 1)) => break at + run - slashes,
+            b if b == quote && run >= slashes && (run - slashes).is_multiple_of(2 * (slashes + 1)) => {
+                break at + run - slashes;
+            }
             b if b == quote && run < slashes => break at,
             b'\n' | b'\r' => return Verdict::No,
             _ if at + run >= view.len() => return Verdict::No,
@@ -174,7 +183,10 @@ fn bare(detector: &Detector, view: &View, key: &Key, start: usize) -> Verdict {
     if view.open(end) && end - start < LONGEST {
         return Verdict::Need(BARE, start + LONGEST);
     }
-    if key.quoted && matches!(view.at(start), b'0'..=b'9' | b'-' | b'[' | b'{') && !view.slice(start, end).starts_with(b"[REDACTED:") {
+    if key.quoted
+        && matches!(view.at(start), b'0'..=b'9' | b'-' | b'[' | b'{')
+        && !view.slice(start, end).starts_with(b"[REDACTED:")
+    {
         // A number, list or object of JSON keeps its type.
         return Verdict::No;
     }
@@ -241,7 +253,9 @@ fn is_expression(text: &[u8]) -> bool {
     let called = text.iter().position(|&b| b == b'(' || b == b'[');
     if let Some(at) = called
         && at > 0
-        && text.get(..at).is_some_and(|name| name.iter().all(|&b| is(b, NAME)) && name.first().is_some_and(|&b| is(b, ALPHA)))
+        && text
+            .get(..at)
+            .is_some_and(|name| name.iter().all(|&b| is(b, NAME)) && name.first().is_some_and(|&b| is(b, ALPHA)))
         && !text.get(at..).unwrap_or_default().starts_with(b"[REDACTED:")
     {
         return true;
@@ -250,7 +264,8 @@ fn is_expression(text: &[u8]) -> bool {
 }
 
 fn is_path(text: &[u8]) -> bool {
-    let rooted = text.starts_with(b"/") || text.starts_with(b"./") || text.starts_with(b"../") || text.starts_with(b"~/");
+    let rooted =
+        text.starts_with(b"/") || text.starts_with(b"./") || text.starts_with(b"../") || text.starts_with(b"~/");
     let drive = matches!(text, [d, b':', b'\\' | b'/', ..] if is(*d, ALPHA));
     let named = count(text, UPPER) == 0 || text.iter().any(|b| matches!(b, b'.' | b'_' | b'-'));
     drive || (rooted && named)
@@ -262,9 +277,31 @@ fn is_dotted_name(text: &[u8]) -> bool {
 }
 
 const NO_PASSWORDS: [&str; 25] = [
-    "password", "passwd", "passw0rd", "secret", "changeme", "change-me", "change_me", "required", "optional", "undefined",
-    "null", "none", "true", "false", "string", "example", "placeholder", "redacted", "hidden", "yourpassword", "your_password",
-    "your-password", "<password>", "dummy", "todo",
+    "password",
+    "passwd",
+    "passw0rd",
+    "secret",
+    "changeme",
+    "change-me",
+    "change_me",
+    "required",
+    "optional",
+    "undefined",
+    "null",
+    "none",
+    "true",
+    "false",
+    "string",
+    "example",
+    "placeholder",
+    "redacted",
+    "hidden",
+    "yourpassword",
+    "your_password",
+    "your-password",
+    "<password>",
+    "dummy",
+    "todo",
 ];
 
 /// Whether a value that is said to be a password is one.
@@ -274,7 +311,11 @@ pub(super) fn is_password(text: &[u8], quoted: bool, environment: bool) -> bool 
         return false;
     }
     let known = |word: &&str| text.eq_ignore_ascii_case(word.as_bytes());
-    if NO_PASSWORDS.iter().any(|w| known(&w)) || contains(text, b"your") || contains(text, b"example") || contains(text, b"xxxx") {
+    if NO_PASSWORDS.iter().any(|w| known(&w))
+        || contains(text, b"your")
+        || contains(text, b"example")
+        || contains(text, b"xxxx")
+    {
         return false;
     }
     let digits = count(text, DIGIT);
@@ -286,7 +327,8 @@ pub(super) fn is_password(text: &[u8], quoted: bool, environment: bool) -> bool 
     if wordy && digits > 0 && text.contains(&b'_') {
         return false;
     }
-    digits > 0 || (symbols > 0 && count(text, ALPHA) > 0 && text.last() != Some(&b'?') && mixed(text))
+    digits > 0
+        || (symbols > 0 && count(text, ALPHA) > 0 && text.last() != Some(&b'?') && mixed(text))
         || text.windows(10).any(|w| w == b"[REDACTED:")
 }
 
@@ -305,11 +347,17 @@ fn is_secret(text: &[u8]) -> bool {
     }
     let odd = text.iter().filter(|&&b| !is(b, OK) && !b"+/=:~!@#%^*$&".contains(&b)).count();
     // Digests are public; a name of the algorithm says so.
-    let digest = text.starts_with(b"sha256:") || text.starts_with(b"sha512-") || text.starts_with(b"sha1-") || text.starts_with(b"SHA256:");
+    let digest = text.starts_with(b"sha256:")
+        || text.starts_with(b"sha512-")
+        || text.starts_with(b"sha1-")
+        || text.starts_with(b"SHA256:");
     odd == 0 && !digest && looks_random(text, 16)
 }
 
 /// A signature in a signed address.
 fn is_signature(text: &[u8]) -> bool {
-    text.len() >= 40 && distinct(text) >= 10 && text.iter().all(|&b| is(b, NAME) || b"+/=%".contains(&b)) && !is_wordy(text)
+    text.len() >= 40
+        && distinct(text) >= 10
+        && text.iter().all(|&b| is(b, NAME) || b"+/=%".contains(&b))
+        && !is_wordy(text)
 }

@@ -7,7 +7,15 @@ use super::{Family, Prefix, is_placeholder};
 pub(super) const FAMILY: Family = Family {
     name: "chat",
     pii: false,
-    kinds: &["slack-bot", "slack-user", "slack-app", "slack-token", "slack-webhook", "discord-webhook", "teams-webhook"],
+    kinds: &[
+        "slack-bot",
+        "slack-user",
+        "slack-app",
+        "slack-token",
+        "slack-webhook",
+        "discord-webhook",
+        "teams-webhook",
+    ],
     prefixes: &[
         Prefix::other("xoxb-", "slack-bot", |v, s, b| slack(v, s, b, "slack-bot")),
         Prefix::other("xoxp-", "slack-user", |v, s, b| slack(v, s, b, "slack-user")),
@@ -41,7 +49,11 @@ fn slack(view: &View, start: usize, body: usize, kind: &'static str) -> Verdict 
         return Verdict::Need(ALNUM | DASH, body + 320);
     }
     let text = view.slice(body, end);
-    if text.len() < 20 || count(text, DIGIT) < 6 || is_placeholder(text) { Verdict::No } else { Hit::new(start, end, kind) }
+    if text.len() < 20 || count(text, DIGIT) < 6 || is_placeholder(text) {
+        Verdict::No
+    } else {
+        Hit::new(start, end, kind)
+    }
 }
 
 const PATH: u32 = URL64 | super::super::bytes::BASE64;

@@ -8,8 +8,14 @@ pub(super) const FAMILY: Family = Family {
     name: "cloud",
     pii: false,
     kinds: &[
-        "aws-access-key-id", "aws-session-token", "aws-bedrock-key", "google-api-key", "google-oauth-secret",
-        "google-oauth-token", "digitalocean", "alibaba-key",
+        "aws-access-key-id",
+        "aws-session-token",
+        "aws-bedrock-key",
+        "google-api-key",
+        "google-oauth-secret",
+        "google-oauth-token",
+        "digitalocean",
+        "alibaba-key",
     ],
     prefixes: &[
         Prefix::other("AKIA", "aws-access-key-id", aws_id),

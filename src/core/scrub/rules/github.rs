@@ -8,7 +8,12 @@ pub(super) const FAMILY: Family = Family {
     name: "github",
     pii: false,
     kinds: &[
-        "github-pat", "github-oauth", "github-app-user", "github-app-server", "github-refresh", "github-fine-grained",
+        "github-pat",
+        "github-oauth",
+        "github-app-user",
+        "github-app-server",
+        "github-refresh",
+        "github-fine-grained",
         "github-app-server-jwt",
     ],
     prefixes: &[
@@ -21,8 +26,20 @@ pub(super) const FAMILY: Family = Family {
     ],
     examples: &[
         &["token is ghp", "_Zq81kTmV", "x0bYw3RcNe57", "PsDhJ2gLfUa6", "oQ1y"],
-        &["use github", "_pat_11ABCD2E", "Y0a1b2c3d4e5f6_", "h7J8k9LmNoPqRsTuVwXyZ0123456789AbCdEf", "GhIjKlMnOpQrStUvWxYz"],
-        &["ghs", "_102880_", "eyJhbGciOiJSUzI1NiJ9.", "eyJpc3MiOiJhcHAiLCJleHAiOjE3fQ.", "c2lnbmF0dXJlLW9mLXRoZS1hcHA4"],
+        &[
+            "use github",
+            "_pat_11ABCD2E",
+            "Y0a1b2c3d4e5f6_",
+            "h7J8k9LmNoPqRsTuVwXyZ0123456789AbCdEf",
+            "GhIjKlMnOpQrStUvWxYz",
+        ],
+        &[
+            "ghs",
+            "_102880_",
+            "eyJhbGciOiJSUzI1NiJ9.",
+            "eyJpc3MiOiJhcHAiLCJleHAiOjE3fQ.",
+            "c2lnbmF0dXJlLW9mLXRoZS1hcHA4",
+        ],
     ],
     counter_examples: &[&["ghp_", "xxxxxxxxxxxxxxxx", "xxxxxxxxxxxxxxxxxxxx"], &["ghp_ begins a token of GitHub"]],
 };

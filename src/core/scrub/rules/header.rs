@@ -64,7 +64,11 @@ fn basic(view: &View, at: usize) -> Verdict {
     let decoded = decode64(text, 256);
     let printable = decoded.iter().all(|b| *b >= 0x20 && *b != 0x7f);
     let pair = decoded.iter().position(|&b| b == b':').is_some_and(|colon| decoded.len() > colon + 3);
-    if text.len() < 8 || !printable || !pair || decoded.len() * 4 < text.len().min(256) * 2 { Verdict::No } else { Hit::new(at, end, "basic-auth") }
+    if text.len() < 8 || !printable || !pair || decoded.len() * 4 < text.len().min(256) * 2 {
+        Verdict::No
+    } else {
+        Hit::new(at, end, "basic-auth")
+    }
 }
 
 /// The value of an `Authorization` header.
@@ -84,7 +88,9 @@ pub(super) fn authorization(view: &View, at: usize, kind: &'static str, _quote: 
     }
     match name.as_slice() {
         b"basic" => basic(view, from),
-        b"bearer" | b"token" | b"apikey" | b"key" | b"bot" | b"sso" | b"negotiate" | b"ntlm" => prefixed(view, from, kind),
+        b"bearer" | b"token" | b"apikey" | b"key" | b"bot" | b"sso" | b"negotiate" | b"ntlm" => {
+            prefixed(view, from, kind)
+        }
         _ => Verdict::No,
     }
 }
@@ -106,7 +112,8 @@ pub(super) fn cookie(view: &View, at: usize, _quote: u8) -> Verdict {
         super::looks_random(value, 16) && value.iter().all(|&b| is(b, TOKEN68) || b == b'%' || b == b':')
     };
     let head = text.get(..1024).unwrap_or(text);
-    if !head.split(|&b| b == b';').any(secret) || contains(head, b"${") || distinct(head) < 8 || count(head, ALNUM) == 0 {
+    if !head.split(|&b| b == b';').any(secret) || contains(head, b"${") || distinct(head) < 8 || count(head, ALNUM) == 0
+    {
         return Verdict::No;
     }
     Hit::new(at, end, "cookie")

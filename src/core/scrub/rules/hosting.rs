@@ -1,15 +1,41 @@
 //! Hosts and tools of developers: mail, monitoring, databases, vaults, project boards.
 
-use super::super::bytes::{ALNUM, ANY_HEX, BASE64, DASH, DOT, EQUALS, HEX, UNDERSCORE, UPPER, DIGIT, URL64};
+use super::super::bytes::{ALNUM, ANY_HEX, BASE64, DASH, DIGIT, DOT, EQUALS, HEX, UNDERSCORE, UPPER, URL64};
 use super::{Family, Prefix};
 
 pub(super) const FAMILY: Family = Family {
     name: "hosting",
     pii: false,
     kinds: &[
-        "sendgrid", "mailgun", "brevo", "databricks", "vault-token", "grafana-sa", "sentry-user", "sentry-org", "linear",
-        "supabase", "newrelic", "dynatrace", "pulumi", "doppler", "planetscale", "heroku", "fly-io", "netlify", "postman",
-        "notion", "figma", "atlassian", "cloudflare", "age-key", "1password", "intra42", "airtable", "facebook", "frameio",
+        "sendgrid",
+        "mailgun",
+        "brevo",
+        "databricks",
+        "vault-token",
+        "grafana-sa",
+        "sentry-user",
+        "sentry-org",
+        "linear",
+        "supabase",
+        "newrelic",
+        "dynatrace",
+        "pulumi",
+        "doppler",
+        "planetscale",
+        "heroku",
+        "fly-io",
+        "netlify",
+        "postman",
+        "notion",
+        "figma",
+        "atlassian",
+        "cloudflare",
+        "age-key",
+        "1password",
+        "intra42",
+        "airtable",
+        "facebook",
+        "frameio",
     ],
     prefixes: &[
         Prefix::run("SG.", "sendgrid", URL64 | DOT, 60),

@@ -9,7 +9,11 @@ pub(super) const FAMILY: Family = Family {
     pii: false,
     kinds: &["jwt"],
     prefixes: &[Prefix::other("ey", "jwt", jwt)],
-    examples: &[&["eyJhbGciOiJIUzI1NiJ9", ".eyJzdWIiOiIxMjM0NTY3ODkwIn0.", "Zq81kTmVx0bYw3RcNe57PsDhJ2gLfUa6oQ1yXk9wBvC"]],
+    examples: &[&[
+        "eyJhbGciOiJIUzI1NiJ9",
+        ".eyJzdWIiOiIxMjM0NTY3ODkwIn0.",
+        "Zq81kTmVx0bYw3RcNe57PsDhJ2gLfUa6oQ1yXk9wBvC",
+    ]],
     counter_examples: &[
         &["eyJ is how base64 of {\" starts"],
         &["cursor=eyJ8dgAaigYcgLFJSqpTClFvFrNrD+v4avUdkl6Htz8"],
@@ -63,7 +67,8 @@ fn jwt(view: &View, start: usize, _body: usize) -> Verdict {
 fn header_may_be(text: &[u8]) -> bool {
     let head = decode64(text.get(..4).unwrap_or(text), 3);
     let space = |b: &u8| b.is_ascii_whitespace();
-    head.len() < 3 || (head.first() == Some(&b'{') && head.get(1..).is_some_and(|h| h.iter().all(|b| *b == b'"' || space(b))))
+    head.len() < 3
+        || (head.first() == Some(&b'{') && head.get(1..).is_some_and(|h| h.iter().all(|b| *b == b'"' || space(b))))
 }
 
 fn is_header(text: &[u8]) -> bool {

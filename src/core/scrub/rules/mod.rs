@@ -126,7 +126,14 @@ pub(super) fn run(view: &View, start: usize, body: usize, mask: Mask, min: usize
     Verdict::Hit(Hit { start, end, kind, open: if end - body == cap { mask } else { 0 } })
 }
 
-fn exact(view: &View, start: usize, body: usize, mask: Mask, (min, max): (usize, usize), kind: &'static str) -> Verdict {
+fn exact(
+    view: &View,
+    start: usize,
+    body: usize,
+    mask: Mask,
+    (min, max): (usize, usize),
+    kind: &'static str,
+) -> Verdict {
     let end = view.run(body, mask, max + 1);
     if view.open(end) && end - body <= max {
         return Verdict::Need(mask, body + max + 1);

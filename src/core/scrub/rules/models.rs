@@ -1,6 +1,6 @@
 //! Providers of models: OpenAI, Anthropic, Hugging Face, Groq, OpenRouter, Replicate and their kin.
 
-use super::super::bytes::{ALNUM, DASH, HEX, UNDERSCORE, URL64, DIGIT, count, is};
+use super::super::bytes::{ALNUM, DASH, DIGIT, HEX, UNDERSCORE, URL64, count, is};
 use super::super::view::{Hit, Verdict, View};
 use super::{Family, Prefix, is_placeholder, is_wordy};
 
@@ -8,8 +8,23 @@ pub(super) const FAMILY: Family = Family {
     name: "models",
     pii: false,
     kinds: &[
-        "openai-legacy", "openai-project", "anthropic-api", "anthropic-oauth", "huggingface", "groq", "xai", "perplexity",
-        "replicate", "openrouter", "langsmith", "langfuse", "pinecone", "elevenlabs", "tavily", "cerebras", "fireworks",
+        "openai-legacy",
+        "openai-project",
+        "anthropic-api",
+        "anthropic-oauth",
+        "huggingface",
+        "groq",
+        "xai",
+        "perplexity",
+        "replicate",
+        "openrouter",
+        "langsmith",
+        "langfuse",
+        "pinecone",
+        "elevenlabs",
+        "tavily",
+        "cerebras",
+        "fireworks",
         "nvidia",
     ],
     prefixes: &[

@@ -10,11 +10,18 @@ pub(super) const FAMILY: Family = Family {
     kinds: &["private-key"],
     prefixes: &[Prefix::other("LS0tLS1CRUdJTi", "private-key", encoded)],
     examples: &[
-        &["-----BEGIN EC PRIVATE ", "KEY-----\nMHcCAQEEIZq81kTmVx0bYw3RcNe57PsDhJ2gLfUa6oQ1yXk9wBvCnMlp0\n", "AB==\n-----END EC PRIVATE KEY-----"],
+        &[
+            "-----BEGIN EC PRIVATE ",
+            "KEY-----\nMHcCAQEEIZq81kTmVx0bYw3RcNe57PsDhJ2gLfUa6oQ1yXk9wBvCnMlp0\n",
+            "AB==\n-----END EC PRIVATE KEY-----",
+        ],
         &["-----BEGIN PRIVATE ", "KEY-----\\nMHcCAQEEIZq81kTmVx0bYw3RcNe57PsDhJ2gLfUa6oQ1yXk9wBvCnMlp0\\n"],
     ],
     counter_examples: &[
-        &["-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE", "sB31uZL4pYwJvavc\n-----END PUBLIC KEY-----"],
+        &[
+            "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE",
+            "sB31uZL4pYwJvavc\n-----END PUBLIC KEY-----",
+        ],
         &["then -----BEGIN of the text"],
         &["put it between -----BEGIN PRIVATE ", "KEY----- and -----END PRIVATE KEY----- and save"],
     ],

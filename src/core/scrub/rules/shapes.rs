@@ -1,13 +1,24 @@
 //! Tokens without a prefix: known by what stands at fixed places inside them.
 
-use super::super::bytes::{ALNUM, BASE64, DASH, DIGIT, DOT, HEX, LOWER, TILDE, UNDERSCORE, URL64, count, decode64, distinct, is};
+use super::super::bytes::{
+    ALNUM, BASE64, DASH, DIGIT, DOT, HEX, LOWER, TILDE, UNDERSCORE, URL64, count, decode64, distinct, is,
+};
 use super::super::view::{Hit, Look, Verdict, View};
 use super::{Family, is_hex, is_placeholder};
 
 pub(super) const FAMILY: Family = Family {
     name: "shapes",
     pii: false,
-    kinds: &["azure-ad-secret", "azure-storage-key", "azure-key", "telegram-bot", "discord-bot", "mailchimp", "terraform-cloud", "airtable"],
+    kinds: &[
+        "azure-ad-secret",
+        "azure-storage-key",
+        "azure-key",
+        "telegram-bot",
+        "discord-bot",
+        "mailchimp",
+        "terraform-cloud",
+        "airtable",
+    ],
     prefixes: &[],
     examples: &[
         &["Zq8", "8Q~", "kTmVx0bYw3RcNe57PsDhJ2gLfUa6oQ1y"],
@@ -72,7 +83,11 @@ fn telegram(view: &View, word: usize, colon: usize) -> Verdict {
     }
     let body = view.slice(colon + 1, end);
     let fits = (34..=40).contains(&body.len()) && (body.starts_with(b"AA") || count(body, DIGIT) >= 2);
-    if !fits || is_placeholder(body) || is_hex(body, body.len()) { Verdict::No } else { Hit::new(start, end, "telegram-bot") }
+    if !fits || is_placeholder(body) || is_hex(body, body.len()) {
+        Verdict::No
+    } else {
+        Hit::new(start, end, "telegram-bot")
+    }
 }
 
 fn terraform(view: &View, at: usize, dot: usize) -> Verdict {
@@ -120,8 +135,15 @@ fn mailchimp(view: &View, at: usize, dash: usize) -> Verdict {
 
 /// Marks of storage, messaging, search and other keys: where they stand, what they are, how long the key is.
 const AZURE: [(usize, &[u8], usize); 9] = [
-    (76, b"+ASt", 86), (76, b"ACDb", 86), (76, b"+ABa", 86), (76, b"+AMC", 86), (76, b"APIM", 86),
-    (33, b"AIoT", 43), (33, b"+ASb", 43), (33, b"+AEh", 43), (42, b"AzSe", 52),
+    (76, b"+ASt", 86),
+    (76, b"ACDb", 86),
+    (76, b"+ABa", 86),
+    (76, b"+AMC", 86),
+    (76, b"APIM", 86),
+    (33, b"AIoT", 43),
+    (33, b"+ASb", 43),
+    (33, b"+AEh", 43),
+    (42, b"AzSe", 52),
 ];
 
 /// A key of base64 with a mark of its service near its end.

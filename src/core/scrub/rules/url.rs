@@ -52,7 +52,8 @@ fn credentials(view: &View, from: usize) -> Verdict {
 
 /// Whether a password only stands for one.
 fn is_shown(password: &[u8]) -> bool {
-    const WORDS: [&str; 10] = ["password", "passwd", "pass", "pwd", "secret", "token", "changeme", "user", "username", "pw"];
+    const WORDS: [&str; 10] =
+        ["password", "passwd", "pass", "pwd", "secret", "token", "changeme", "user", "username", "pw"];
     let known = |word: &str| password.eq_ignore_ascii_case(word.as_bytes());
     const INSIDE: [&[u8]; 6] = [b"${", b"{{", b"$(", b"[REDACTED:", b"your", b"%s"];
     password.len() < 3
@@ -64,7 +65,11 @@ fn is_shown(password: &[u8]) -> bool {
 
 /// `-u user:password`, `--user user:password`.
 fn user_option(view: &View, colon: usize) -> Verdict {
-    let name = view.run_back(colon, ALNUM | DASH | DOT | PLUS | super::super::bytes::UNDERSCORE | super::super::bytes::AT, colon);
+    let name = view.run_back(
+        colon,
+        ALNUM | DASH | DOT | PLUS | super::super::bytes::UNDERSCORE | super::super::bytes::AT,
+        colon,
+    );
     let mut at = name;
     if matches!(view.before(at), b'"' | b'\'') {
         at -= 1;
@@ -81,5 +86,9 @@ fn user_option(view: &View, colon: usize) -> Verdict {
         return Verdict::Need(super::super::bytes::BARE, from + LONGEST);
     }
     let password = view.slice(from, end);
-    if is_shown(password) || !assign::is_password(password, true, true) { Verdict::No } else { Hit::new(from, end, "url-password") }
+    if is_shown(password) || !assign::is_password(password, true, true) {
+        Verdict::No
+    } else {
+        Hit::new(from, end, "url-password")
+    }
 }
