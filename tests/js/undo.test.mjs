@@ -3,7 +3,8 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { before, describe, test } from "node:test";
 import init, { VirtualFs } from "sessionlog";
-import { CutBackend, Machine, loadVectors } from "./support/undo-vectors.mjs";
+import { loadVectors } from "./support/load-vectors.mjs";
+import { CutBackend, Machine } from "./support/undo-vectors.mjs";
 
 const at = (path) => fileURLToPath(new URL(path, import.meta.url));
 const folders = [at("../fixtures/vectors/undo"), at("../../../shared/vectors/undo")].filter((folder) => existsSync(folder));

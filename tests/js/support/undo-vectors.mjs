@@ -1,11 +1,5 @@
 // Carries out the undo vectors (shared/vectors/undo/README.md) against `VirtualFs`, on any backend.
-import { readFileSync, readdirSync } from "node:fs";
-
-export function loadVectors(folder) {
-  const files = readdirSync(folder).filter((name) => name.endsWith(".jsonl")).sort();
-  return files.flatMap((name) => readFileSync(`${folder}/${name}`, "utf8").trimEnd().split("\n").map((line) => JSON.parse(line)));
-}
-
+// Free of Node, so that it runs in pages too.
 /** A backend in memory that keeps every batch since the last mark apart, so that any number of the last ones can be lost. */
 export class CutBackend {
   name = "cut";
@@ -23,7 +17,7 @@ export class CutBackend {
   async transact(batch) {
     for (const { key, equals } of batch.checks ?? []) {
       const there = this.map.get(key) ?? null;
-      const same = there === null ? equals === null : equals !== null && Buffer.compare(there, equals) === 0;
+      const same = there === null ? equals === null : equals !== null && there.length === equals.length && there.every((byte, i) => byte === equals[i]);
       if (!same) throw Object.assign(new Error(`conflict at ${key}`), { code: "conflict" });
     }
     this.issued.push(batch);
@@ -55,7 +49,8 @@ function fill(value, i) {
   return value;
 }
 
-const bytesOf = (node) => (node.base64 !== undefined ? new Uint8Array(Buffer.from(node.base64, "base64")) : new TextEncoder().encode(node.utf8));
+const bytesOf = (node) => (node.base64 !== undefined ? Uint8Array.from(atob(node.base64), (c) => c.charCodeAt(0)) : new TextEncoder().encode(node.utf8));
+const base64 = (bytes) => btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
 const sorted = (list) => [...list].sort();
 const fail = (message) => { throw new Error(message); };
 
@@ -99,7 +94,7 @@ export class Machine {
   snap() {
     const out = new Map();
     for (const { path, type, mode, mtimeMs } of this.fs.walk("/")) {
-      const body = type === "file" ? Buffer.from(this.fs.readFile(path)).toString("base64") : type === "symlink" ? this.fs.readlink(path) : "";
+      const body = type === "file" ? base64(this.fs.readFile(path)) : type === "symlink" ? this.fs.readlink(path) : "";
       out.set(path, { type, mode: type === "symlink" ? 0 : mode, mtimeMs, body });
     }
     return out;
@@ -127,7 +122,7 @@ export class Machine {
       case "reload":
         await this.fs.flush();
         await this.fs.dispose();
-        this.storage.mark?.();
+        await this.storage.mark?.();
         return this.reopen();
       case "crash": {
         // Everything is issued, then the tail is lost: the process dies before the store has it.
@@ -135,7 +130,7 @@ export class Machine {
         this.seen = this.storage.issued.length;
         await this.fs.dispose();
         const count = op.lose === "all" ? 0 : op.lose === "none" ? Infinity : (this.survivors ?? Infinity);
-        this.storage.cut(count);
+        await this.storage.cut(count);
         return this.reopen();
       }
       case "damage_journal": return this.storage.damage(op.run);
@@ -155,7 +150,10 @@ export class Machine {
     if (op.fails === undefined) {
       this.change(op);
       // Every operation is a write of its own, so that a crash can fall between any two.
-      if (this.storage.each) await this.fs.flush();
+      if (this.storage.each) {
+        await this.fs.flush();
+        await this.storage.note?.();
+      }
       return;
     }
     const before = this.snap();
@@ -173,6 +171,13 @@ export class Machine {
   }
 
   async back(op) {
+    // An undo is written before it answers.
+    const report = await this.goBack(op);
+    await this.storage.note?.();
+    return report;
+  }
+
+  async goBack(op) {
     const options = { force: op.force ?? false, skip: op.skip ?? false };
     const before = this.snap();
     const report = await (op.op === "undo" ? this.fs.undo(op.run === undefined ? options : { ...options, run: op.run }) : this.fs.redo(options));
@@ -215,7 +220,7 @@ export class Machine {
     if (have === undefined) fail(`${path} is missing`);
     const type = want.dir ? "directory" : want.link !== undefined ? "symlink" : "file";
     if (have.type !== type) fail(`${path} is a ${have.type}`);
-    const body = type === "file" ? Buffer.from(bytesOf(want)).toString("base64") : (want.link ?? "");
+    const body = type === "file" ? base64(bytesOf(want)) : (want.link ?? "");
     if (have.body !== body) fail(`${path} holds ${have.body}`);
     if (want.mode !== undefined && have.mode !== parseInt(want.mode, 8)) fail(`${path} has mode ${have.mode.toString(8)}`);
     if (want.mtime !== undefined && have.mtimeMs !== want.mtime) fail(`${path} has time ${have.mtimeMs}`);
