@@ -99,6 +99,7 @@ export class Driver {
       for (;;) {
         for (let input = this.#inputs.shift(); input !== undefined && this.#finished === null; input = this.#inputs.shift()) {
           const text = JSON.stringify(input);
+          this.#live?.sync();
           this.#perform(JSON.parse(call(() => this.#raw.handle(text))) as Effect[]);
         }
         if (this.#finished !== null) return this.#finished;
@@ -385,6 +386,8 @@ class LiveAnswer {
   #carry = new Map<string, string>();
   /** The stream that text or reasoning goes to now. */
   #current = "";
+  /** Text that the loop has not got yet: it needs it when something happens, not piece by piece. */
+  #held = "";
 
   constructor(raw: RawRun, session: Session) {
     this.#raw = raw;
@@ -394,8 +397,9 @@ class LiveAnswer {
   }
 
   take(chunk: LlmChunk): void {
+    if (chunk.type === "text") return this.#text(chunk.text);
+    this.sync();
     switch (chunk.type) {
-      case "text": return this.#text(chunk.text);
       case "reasoning": return this.#reasoning(chunk);
       case "tool-args": return this.#args(chunk);
       default: {
@@ -408,8 +412,16 @@ class LiveAnswer {
   #text(piece: string): void {
     const text = this.#whole("text", piece);
     if (text === "") return;
-    call(() => this.#raw.text(text));
+    this.#held += text;
     this.#flow("text").push(text);
+  }
+
+  /** Hands the loop the text it has not got yet. */
+  sync(): void {
+    const text = this.#held;
+    if (text === "") return;
+    this.#held = "";
+    call(() => this.#raw.text(text));
   }
 
   #reasoning(chunk: LlmChunk & { type: "reasoning" }): void {
@@ -456,11 +468,13 @@ class LiveAnswer {
   }
 
   end(): void {
+    this.sync();
     for (const stream of this.#streams.values()) stream.end();
     this.#streams.clear();
   }
 
   abort(): void {
+    this.sync();
     for (const stream of this.#streams.values()) stream.abort();
     this.#streams.clear();
   }
