@@ -69,12 +69,13 @@ impl Tree {
         if how.exclusive {
             return Err(Errno::EEXIST);
         }
+        let known = if !place.linked && path::is_plain(path) { Some(path) } else { None };
         let old = self.content(id)?.len();
         if how.append {
             self.splice(id, old, data, now, watch)?;
         } else {
             self.check_size(id, old, data.len())?;
-            self.change_file(id, now, watch, |content| *content = Rc::new(Content::new(data)));
+            self.change_file(id, known, now, watch, |content| *content = Rc::new(Content::new(data)));
         }
         Ok(id)
     }
@@ -84,7 +85,7 @@ impl Tree {
         let old = self.content(id)?.len();
         let end = offset.checked_add(data.len()).ok_or(Errno::EFBIG)?;
         self.check_size(id, old, old.max(end))?;
-        self.change_file(id, now, watch, |content| {
+        self.change_file(id, None, now, watch, |content| {
             let bytes = Content::edit(content);
             bytes.resize(old.max(end), 0);
             if let Some(slot) = bytes.get_mut(offset..end) {
@@ -98,7 +99,7 @@ impl Tree {
     pub fn truncate(&mut self, id: NodeId, len: usize, now: Millis, watch: Eye) -> Result<()> {
         let old = self.content(id)?.len();
         self.check_size(id, old, len)?;
-        self.change_file(id, now, watch, |content| Content::edit(content).resize(len, 0));
+        self.change_file(id, None, now, watch, |content| Content::edit(content).resize(len, 0));
         Ok(())
     }
 
@@ -106,10 +107,21 @@ impl Tree {
         if self.is_orphan(id) { Ok(()) } else { self.check_room(old, new) }
     }
 
-    fn change_file(&mut self, id: NodeId, now: Millis, watch: Eye, change: impl FnOnce(&mut Rc<Content>)) {
+    /// Changes the bytes of a file; `known` is its path, where that is at hand.
+    fn change_file(
+        &mut self,
+        id: NodeId,
+        known: Option<&str>,
+        now: Millis,
+        watch: Eye,
+        change: impl FnOnce(&mut Rc<Content>),
+    ) {
         let orphan = self.is_orphan(id);
         let mut watch = watch.filter(|_| !orphan);
-        let ticket = watch.as_deref_mut().map(|w| w.before(&self.path_of(id), self.state(id)));
+        let ticket = watch.as_deref_mut().map(|w| match known {
+            Some(path) => w.before(path, self.state(id)),
+            None => w.before(&self.path_of(id), self.state(id)),
+        });
         let node = self.node_mut(id);
         node.mtime = now;
         node.ctime = now;

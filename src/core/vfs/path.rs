@@ -25,6 +25,15 @@ pub fn check(path: &str) -> Result<()> {
     Ok(())
 }
 
+/// Says whether a path surely has the form that journals use; a name that begins with a dot counts as doubtful.
+pub fn is_plain(path: &str) -> bool {
+    let mut before = b'/';
+    let mut bytes = path.bytes();
+    bytes.next() == Some(b'/')
+        && bytes.all(|byte| !(std::mem::replace(&mut before, byte) == b'/' && matches!(byte, b'/' | b'.')))
+        && before != b'/'
+}
+
 /// Returns the path of the parent of a canonical path; the root has none.
 pub fn parent(path: &str) -> Option<&str> {
     match path.rfind('/') {
@@ -46,6 +55,16 @@ pub fn push(path: &mut String, name: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn plain_paths() {
+        for path in ["/a", "/a/b.c", "/a/b./c"] {
+            assert!(is_plain(path), "{path}");
+        }
+        for path in ["", "/", "a", "//a", "/a//b", "/a/", "/./a", "/a/..", "/.git"] {
+            assert!(!is_plain(path), "{path}");
+        }
+    }
 
     #[test]
     fn parents() {

@@ -129,6 +129,8 @@ pub(crate) struct Place<'a> {
     pub slash: bool,
     /// The path ends in `.`, `..` or is the root: there is no name to work on.
     pub dot: bool,
+    /// A link was followed on the way.
+    pub linked: bool,
 }
 
 impl Default for Tree {
@@ -203,7 +205,8 @@ impl Tree {
     pub(crate) fn locate_as<'a>(&'a self, path: &'a str, follow: Follow) -> Result<Place<'a>> {
         path::check(path)?;
         let mut hops = 0;
-        self.walk(ROOT, path, follow, &mut hops)
+        let place = self.walk(ROOT, path, follow, &mut hops)?;
+        Ok(Place { linked: hops > 0, ..place })
     }
 
     fn walk<'a>(&'a self, from: NodeId, path: &'a str, follow: Follow, hops: &mut u32) -> Result<Place<'a>> {
@@ -228,7 +231,7 @@ impl Tree {
                     at = self.node(at).parent;
                 }
                 if last {
-                    return Ok(Place { parent: at, name, node: Some(at), slash, dot: true });
+                    return Ok(Place { parent: at, name, node: Some(at), slash, dot: true, linked: false });
                 }
                 rest = next;
                 continue;
@@ -254,7 +257,7 @@ impl Tree {
                 }
                 at = place.node.ok_or(Errno::ENOENT)?;
             } else if last {
-                return Ok(Place { parent: at, name, node: found, slash, dot: false });
+                return Ok(Place { parent: at, name, node: found, slash, dot: false, linked: false });
             } else {
                 at = found.ok_or(Errno::ENOENT)?;
             }
