@@ -7,7 +7,8 @@ export { CostTotal, PriceTable, normalizeUsage, usageOfStream } from "./cost.js"
 export { RunFs, VirtualFs } from "./vfs.js";
 export { UndoJournal } from "./journal.js";
 export { toJustBash } from "./just-bash.js";
-export { checkBackend } from "./backends.js";
+export { checkBackend, openBackend } from "./backends.js";
+export { encrypted } from "./encrypted.js";
 export { ChatSessionController } from "./controller.js";
 export { createLlmAdapter, registerProvider } from "./adapters/index.js";
 export { AuditLogger, RunStore } from "./runs.js";

@@ -1,7 +1,7 @@
 // Persistence over a backend that loses answers, comes late and refuses: PERSIST, C01, C03, B03.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import init, { SessionStore, checkBackend } from "sessionlog";
+import init, { SessionStore, checkBackend, encrypted, openBackend } from "sessionlog";
 import { memoryBackend } from "./memory-backend.mjs";
 
 before(() => init());
@@ -135,4 +135,39 @@ test("many flushes are merged and the log stays what it was", async () => {
   assert.ok(backend.keys().filter((key) => key.includes("/e/")).length < 100);
   await store.dispose();
   assert.deepEqual(await stored(backend, "s1"), wanted);
+});
+
+const aesKey = () => crypto.subtle.generateKey({ name: "AES-GCM", length: 256 }, false, ["encrypt", "decrypt"]);
+
+test("the built-in memory backend and an encrypted one pass the suite", async () => {
+  assert.deepEqual((await checkBackend(() => openBackend({ kind: "memory" }))).failed, []);
+  const key = await aesKey();
+  const inner = memoryBackend();
+  assert.deepEqual((await checkBackend(() => encrypted(inner, key))).failed, []);
+});
+
+test("an encrypted session shows its id and nothing of what was said; another key is `corrupt`", async () => {
+  const inner = memoryBackend();
+  const key = await aesKey();
+  const backend = encrypted(inner, key);
+  const store = await open(backend);
+  const session = store.create("visible-id");
+  session.append("user/message", { text: "a plain secret" });
+  await session.flush();
+  await store.dispose();
+  assert.ok(inner.keys().some((k) => k.includes("visible-id")));
+  for (const value of inner.map.values()) assert.ok(!Buffer.from(value).toString("latin1").includes("plain secret"));
+  assert.deepEqual(await stored(backend, "visible-id"), ["a plain secret"]);
+  const other = encrypted(inner, await aesKey());
+  await assert.rejects(open(other), { code: "corrupt" });
+});
+
+test("storage that is not there is told, and an unknown kind is refused", async () => {
+  await assert.rejects(openBackend({ kind: "indexeddb" }), { code: "unavailable" });
+  await assert.rejects(openBackend({ kind: "opfs" }), { code: "unavailable" });
+  await assert.rejects(openBackend({ kind: "floppy" }), { code: "invalid_argument" });
+  const store = await SessionStore.open({ storage: { kind: "indexeddb" } });
+  const status = await store.status();
+  assert.deepEqual([status.durable, status.kind, status.lastError?.code], [false, "memory", "unavailable"]);
+  await store.dispose();
 });

@@ -17,7 +17,7 @@ use sessionlog::store::write_behind::{Input, Outcome, Output, Settings, WriteBeh
 use sessionlog::store::{Batch, ListOptions, SyncBackend, layout};
 
 const ID: &str = "s1";
-const STEPS: u32 = 140;
+const STEPS: u32 = 100;
 
 /// Chance, from one number.
 struct Dice(IdSource);
@@ -595,11 +595,18 @@ fn judge(world: &World) {
 #[test]
 fn seeded_writers_lose_and_double_nothing() {
     let number = |name: &str, default: u64| std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(default);
-    let first = number("FIRST", 0);
-    for seed in first..first + number("SEEDS", 10_000) {
-        if let Err(panic) = std::panic::catch_unwind(|| simulate(seed)) {
-            eprintln!("failed with FIRST={seed} SEEDS=1");
-            std::panic::resume_unwind(panic);
+    let (first, seeds) = (number("FIRST", 0), number("SEEDS", 10_000));
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            scope.spawn(move || (first..first + seeds).skip(thread as usize).step_by(threads as usize).for_each(run));
         }
+    });
+}
+
+fn run(seed: u64) {
+    if let Err(panic) = std::panic::catch_unwind(|| simulate(seed)) {
+        eprintln!("failed with FIRST={seed} SEEDS=1");
+        std::panic::resume_unwind(panic);
     }
 }

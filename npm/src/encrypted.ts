@@ -1,0 +1,83 @@
+// Encryption at rest: a backend around a backend. Keys stay readable, values do not; without the CryptoKey they are noise.
+import type { KeyValueBackend } from "../types/index.js";
+import { SessionLogError } from "./errors.js";
+
+type Batch = Parameters<KeyValueBackend["transact"]>[0];
+type Bytes = Uint8Array<ArrayBuffer>;
+
+const VERSION = 1;
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+/** Version, initialisation vector, authentication tag. */
+const OVERHEAD = 1 + IV_BYTES + TAG_BYTES;
+const encoder = new TextEncoder();
+
+const bytes = (value: Uint8Array): Bytes => value as Bytes;
+
+/** A value belongs to its key: one that was moved to another key does not decrypt. */
+const parameters = (key: string, iv: Uint8Array): AesGcmParams => ({ name: "AES-GCM", iv: bytes(iv), additionalData: encoder.encode(key) });
+
+/**
+ * Wraps `inner` so that every value is encrypted with AES-GCM under `secret` (a CryptoKey for AES-GCM with the usages
+ * "encrypt" and "decrypt"). Keys, and so session ids, stay readable; sizes and times show. Dropping the key erases.
+ */
+export function encrypted(inner: KeyValueBackend, secret: CryptoKey): KeyValueBackend {
+  const crypto = globalThis.crypto?.subtle;
+  if (crypto === undefined) throw new SessionLogError("unavailable", "this environment has no Web Crypto (a page must be served over https or from localhost)");
+  if (secret?.algorithm?.name !== "AES-GCM") throw new SessionLogError("invalid_argument", "encrypted takes a CryptoKey for AES-GCM");
+
+  const seal = async (key: string, value: Uint8Array): Promise<Uint8Array> => {
+    const iv = globalThis.crypto.getRandomValues(new Uint8Array(IV_BYTES));
+    const sealed = new Uint8Array(await crypto.encrypt(parameters(key, iv), secret, bytes(value)));
+    const out = new Uint8Array(1 + IV_BYTES + sealed.length);
+    out[0] = VERSION;
+    out.set(iv, 1);
+    out.set(sealed, 1 + IV_BYTES);
+    return out;
+  };
+  const unseal = async (key: string, stored: Uint8Array): Promise<Uint8Array> => {
+    if (stored.length < OVERHEAD || stored[0] !== VERSION) throw new SessionLogError("corrupt", "a stored value is not encrypted, or was encrypted by a newer version", { key });
+    try {
+      const iv = stored.subarray(1, 1 + IV_BYTES);
+      return new Uint8Array(await crypto.decrypt(parameters(key, iv), secret, bytes(stored.subarray(1 + IV_BYTES))));
+    } catch (cause) {
+      throw new SessionLogError("corrupt", "a stored value does not decrypt with this key", { key }, cause);
+    }
+  };
+  /** The same text never encrypts to the same bytes: a check is made against what stands there now. */
+  const sealCheck = async ({ key, equals }: { key: string; equals: Uint8Array | null }): Promise<{ key: string; equals: Uint8Array | null }> => {
+    if (equals === null) return { key, equals };
+    const stored = await inner.get(key);
+    if (stored === null || !same(await unseal(key, stored), equals)) throw new SessionLogError("conflict", "another writer was first", { key });
+    return { key, equals: stored };
+  };
+
+  const limit = inner.maxValueBytes;
+  return {
+    name: `encrypted ${inner.name}`,
+    ...(limit === undefined ? {} : { maxValueBytes: limit - OVERHEAD }),
+    ...(inner.maxBatch === undefined ? {} : { maxBatch: inner.maxBatch }),
+    async get(key) {
+      const stored = await inner.get(key);
+      return stored === null ? null : unseal(key, stored);
+    },
+    async list(start, end, options) {
+      const found = await inner.list(start, end, options);
+      if (options?.keysOnly === true) return found;
+      return Promise.all(found.map(async ([key, stored]): Promise<[string, Uint8Array]> => [key, await unseal(key, stored)]));
+    },
+    async transact(batch: Batch) {
+      // Everything is worked out before the inner store opens a transaction.
+      const puts = await Promise.all((batch.puts ?? []).map(async ([key, value]): Promise<[string, Uint8Array]> => [key, await seal(key, value)]));
+      const checks = await Promise.all((batch.checks ?? []).map(sealCheck));
+      await inner.transact({ checks, puts, deletes: batch.deletes ?? [] });
+    },
+    async close() {
+      await inner.close?.();
+    },
+  };
+}
+
+function same(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, index) => byte === b[index]);
+}
