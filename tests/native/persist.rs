@@ -552,7 +552,7 @@ fn crash(world: &mut World, mut writer: Writer) {
 }
 
 /// The store works again and everybody finishes; then what is under way arrives, in any order, or never.
-fn settle(world: &mut World, writers: &mut Vec<Writer>) {
+fn settle(world: &mut World, writers: &mut [Writer]) {
     world.trouble = false;
     for _ in 0..4_000 {
         if writers.iter().all(|writer| writer.is_done()) {
