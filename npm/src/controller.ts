@@ -16,6 +16,7 @@ import { call } from "./runtime.js";
 import { AuditLogger, RunStore, type KeptRun } from "./runs.js";
 import { localSummary } from "./summary.js";
 import { checkTools, fileTools } from "./tools.js";
+import { hearVerdicts, sendVerdict, type Verdict } from "./verdicts.js";
 
 type Session = ControllerOptions["session"] & object;
 type Status = "idle" | "running" | "waiting-approval" | "stopping";
@@ -34,6 +35,8 @@ interface Live {
   done: Promise<unknown>;
   stopping: boolean;
   waiting: boolean;
+  /** Stops listening to other tabs. */
+  deafen: (() => void) | null;
   /** A stop that came before the driver stood. */
   cancelled: { reason?: string; disposed?: boolean } | null;
 }
@@ -89,7 +92,7 @@ export class ChatSessionController {
 
   #execute(work: Work): Promise<ExecutionResult> {
     if (running.has(this.session)) return Promise.reject(new SessionLogError("busy", "a task is already running in this session", { id: this.session.id }));
-    const live: Live = { driver: null, done: Promise.resolve(), stopping: false, waiting: false, cancelled: null };
+    const live: Live = { driver: null, done: Promise.resolve(), stopping: false, waiting: false, deafen: null, cancelled: null };
     running.set(this.session, live);
     const done = this.#guarded(work, live).finally(() => {
       running.delete(this.session);
@@ -157,7 +160,7 @@ export class ChatSessionController {
           storedForm: (value) => this.#options.store.storedForm(value),
           openCall: (callId) => openCall(files, callId),
           resolve: (callId, verdict, reason) => this.resolveApproval(callId, verdict, reason),
-          waiting: (any) => void (live.waiting = any),
+          waiting: (any) => this.#waits(live, any),
           spent: () => {
             const now = this.session.usage();
             const lastStep = now.steps > steps ? now.promptTokens - before.promptTokens : 0;
@@ -181,7 +184,7 @@ export class ChatSessionController {
       return this.#scrubbed({ status: "failed", answer: null, error: { code, message }, steps: 0 });
     } finally {
       live.driver = null;
-      live.waiting = false;
+      this.#waits(live, false);
       config.signal?.removeEventListener("abort", stop);
       this.#session.companions.delete(flushFiles);
       unregister();
@@ -305,6 +308,22 @@ export class ChatSessionController {
     else live.driver.post({ type: "cancel", ...how });
   }
 
+  /** While a verdict is awaited, those of tabs that follow this session count too. */
+  #waits(live: Live, any: boolean): void {
+    if (live.waiting === any) return;
+    live.waiting = any;
+    live.deafen?.();
+    live.deafen = any ? hearVerdicts(this.#store.shared, this.session.id, (verdict) => this.#hear(verdict)) : null;
+  }
+
+  #hear({ callId, verdict, reason }: Verdict): void {
+    try {
+      this.resolveApproval(callId, verdict, reason);
+    } catch {
+      // Another tab may speak of what is settled long since.
+    }
+  }
+
   resolveApproval(callId: string, verdict: "approved" | "denied", reason?: string): void {
     if (verdict !== "approved" && verdict !== "denied") throw invalid("a verdict is approved or denied");
     let asked = false;
@@ -317,6 +336,10 @@ export class ChatSessionController {
       if (asked) break;
     }
     if (!asked) throw new SessionLogError("not_found", "no call of that id waits for a verdict", { callId: String(callId).slice(0, 80) });
+    if (this.session.readOnly) {
+      const sent = sendVerdict(this.#store.shared, this.session.id, { callId, verdict, ...(reason === undefined ? {} : { reason }) });
+      if (sent) return;
+    }
     this.#session.append("approval/resolved", { callId, verdict, ...(reason === undefined ? {} : { reason }) });
   }
 

@@ -3,7 +3,6 @@
 import type {
   ContentPart, DerivedRequest, EventStream, JsonValue, LlmAdapter, LlmChunk, Message, RunConfig, RunFs, Session, SessionEvent, ToolDefinition,
 } from "../types/index.js";
-import { plainRequest } from "./interim.js";
 import { reasonOf } from "./adapters/failure.js";
 import { SessionLogError, toError } from "./errors.js";
 import type { RawRun } from "./glue.js";
@@ -172,8 +171,8 @@ export class Driver {
     const { session, adapter, config } = this.#turn;
     try {
       const { target, provider, model } = adapter;
-      this.#request = typeof session.deriveRequest !== "function" ? plainRequest(session, config.system) : session.deriveRequest({ target, provider, model, ...(config.system === undefined ? {} : { system: config.system }) });
-      session.assertLogInvariant?.(this.#request);
+      this.#request = session.deriveRequest({ target, provider, model, ...(config.system === undefined ? {} : { system: config.system }) });
+      session.assertLogInvariant(this.#request);
       this.post({ type: "derived" });
     } catch (thrown) {
       this.post({ type: "derive-failed", ...faultOf(thrown) });

@@ -19,6 +19,8 @@ export interface SessionInside {
 
 export interface StoreInside {
   readonly backend: KeyValueBackend;
+  /** What tabs that share this store call it; null when none can. */
+  readonly shared: string | null;
   now(): number;
   newId(): string;
   warn(code: string, message: string): void;

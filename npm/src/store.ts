@@ -102,6 +102,7 @@ export class SessionStore {
     });
     exposeStore(this, {
       backend: storage.backend,
+      shared: this.#shared,
       now: () => this.#now(),
       newId: () => call(() => env.new_id()),
       warn: (code, message) => this.#warn(code, message),

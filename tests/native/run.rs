@@ -292,3 +292,25 @@ fn a_session_that_goes_while_a_verdict_is_awaited_leaves_the_question_open() {
     let effects = format!("{:?}", machine.handle(Input::Cancel(Cancel::Disposed)));
     assert!(effects.contains("Suspended") && !effects.contains("turn/end"), "{effects}");
 }
+
+#[test]
+fn pieces_of_an_answer_that_was_cut_off_are_closed_as_a_part() {
+    let mut world = World::default();
+    let event = |json: &str| sessionlog::core::json::parse(json, sessionlog::core::json::Surrogates::Refuse).unwrap();
+    for (kind, data) in [
+        ("turn/start", r#"{"turn":1,"trigger":{"kind":"message"}}"#),
+        ("user/message", r#"{"text":"q"}"#),
+        ("step/start", r#"{"turn":1,"step":1,"provider":"p","model":"m"}"#),
+        ("assistant/chunk", r#"{"turn":1,"step":1,"kind":"reasoning","text":"hm"}"#),
+        ("assistant/chunk", r#"{"turn":1,"step":1,"kind":"text","text":"He"}"#),
+        ("assistant/chunk", r#"{"turn":1,"step":1,"kind":"text","text":"llo"}"#),
+        ("assistant/chunk", r#"{"turn":1,"step":1,"kind":"tool-args","text":"{\"a\"","id":"c"}"#),
+    ] {
+        world.log.push((kind.into(), event(data)));
+    }
+    world.close();
+    world.check("closed");
+    assert_eq!(world.kinds().get(7..), Some(&["assistant/message", "step/end", "turn/end"][..]));
+    let right = r#"{"turn":1,"step":1,"provider":"p","model":"m","parts":[{"type":"reasoning","text":"hm"},{"type":"text","text":"Hello"}],"partial":true}"#;
+    assert_eq!(world.all("assistant/message").first().map(|m| m.to_text()).as_deref(), Some(right));
+}

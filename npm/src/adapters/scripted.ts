@@ -101,8 +101,13 @@ function planOf(messages: ChatMessage[]): Plan {
   let asked: Line | undefined;
   for (const message of messages) {
     if (message.role === "user") {
-      const text = textOf(message.content).replace(/<\/?(steering|context)\b[^>]*>/g, "\n");
-      lines = lines.concat(text.split(/\r?\n/).map((line) => line.trim()).filter((line) => line !== "").map(readLine));
+      const said = textOf(message.content);
+      // Context is no order, steering adds to what is going on, anything else begins anew.
+      if (/^<context\b/.test(said)) continue;
+      const steers = /^<steering>/.test(said);
+      if (!steers) results = [];
+      const text = said.replace(/^<steering>|<\/steering>$/g, "");
+      lines = (steers ? lines : []).concat(text.split(/\r?\n/).map((line) => line.trim()).filter((line) => line !== "").map(readLine));
     } else if (message.role === "assistant") {
       const at = lines.findIndex((line) => line.kind === "tool");
       const stops = at < 0 || (message.tool_calls ?? []).length === 0;

@@ -74,7 +74,8 @@ fn pending(value: &Value, started: bool) -> PendingCall {
 /// Returns the events that close the open turn: a result per pending call, the open step, the turn.
 pub fn closers(log: &Log, state: &State) -> Vec<Closer> {
     let Some(turn) = state.open_turn() else { return Vec::new() };
-    let mut out: Vec<Closer> = pending_calls(log, state).iter().map(|call| result_closer(call, turn.turn)).collect();
+    let mut out: Vec<Closer> = turn.step.and_then(|_| partial_answer(log, turn.start)).into_iter().collect();
+    out.extend(pending_calls(log, state).iter().map(|call| result_closer(call, turn.turn)));
     if let Some(step) = turn.step {
         let data = Object::from([("turn", Value::from(turn.turn)), ("step", step.into())]);
         out.push(Closer { kind: "step/end", data });
@@ -83,6 +84,44 @@ pub fn closers(log: &Log, state: &State) -> Vec<Closer> {
     let data = Object::from([("turn", Value::from(turn.turn)), ("reason", reason.into())]);
     out.push(Closer { kind: "turn/end", data });
     out
+}
+
+/// What had arrived of the answer of the open step, when it stands in the log in pieces only.
+fn partial_answer(log: &Log, from: u64) -> Option<Closer> {
+    let mut message = Object::default();
+    let mut parts: Vec<(String, String)> = Vec::new();
+    for event in log.range(from, log.len()) {
+        if !matches!(event.kind, "step/start" | "assistant/chunk" | "assistant/message") {
+            continue;
+        }
+        let data = json::parse(event.data, Surrogates::Replace).unwrap_or_default();
+        match event.kind {
+            "step/start" => {
+                parts.clear();
+                let keys = ["turn", "step", "provider", "model"];
+                message = keys.iter().filter_map(|key| Some(((*key).to_owned(), data.get(key)?.clone()))).collect();
+            }
+            "assistant/chunk" => add_piece(&mut parts, &text(&data, "kind"), &text(&data, "text")),
+            _ => parts.clear(),
+        }
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    let part =
+        |(kind, text): (String, String)| Object::from([("type", Value::from(kind)), ("text", text.into())]).into();
+    message.set("parts", parts.into_iter().map(part).collect::<Vec<Value>>());
+    message.set("partial", true);
+    Some(Closer { kind: "assistant/message", data: message })
+}
+
+/// Adds a piece to the part that it goes on with; pieces of arguments make no call.
+fn add_piece(parts: &mut Vec<(String, String)>, kind: &str, more: &str) {
+    match parts.last_mut() {
+        _ if kind == "tool-args" || more.is_empty() => {}
+        Some((last, text)) if last == kind => text.push_str(more),
+        _ => parts.push((kind.to_owned(), more.to_owned())),
+    }
 }
 
 /// A started call may have had its effect: its closer never claims that it did not run.
