@@ -4,7 +4,7 @@ export { isJsonValue, version } from "./values.js";
 export { SessionStore } from "./store.js";
 export { Session } from "./session.js";
 export { CostTotal, PriceTable, normalizeUsage, usageOfStream } from "./cost.js";
-export { RunFs, VirtualFs } from "./vfs.js";
+export { VirtualFs } from "./vfs.js";
 export { UndoJournal } from "./journal.js";
 export { toJustBash } from "./just-bash.js";
 export { checkBackend, openBackend } from "./backends.js";
