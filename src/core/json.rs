@@ -84,7 +84,7 @@ impl<'a> Tokens<'a> {
     }
 
     fn fail<T>(&self, what: &str) -> Result<T> {
-        Err(Error::new(Kind::NotJson, format!("{what} at byte {}", self.at)).with("offset", self.at as f64))
+        Err(Error::new(Kind::NotJson, format!("{what} at byte {}", self.at)).with("offset", self.at))
     }
 
     fn skip_space(&mut self) {
@@ -410,7 +410,7 @@ impl<'a> KeySets<'a> {
                 let key = unescape(text.get(start..end).unwrap_or_default());
                 if self.open.last_mut().is_some_and(|set| !set.insert(key)) {
                     return Err(Error::new(Kind::NotJson, format!("a key stands twice in one object at byte {start}"))
-                        .with("offset", start as f64));
+                        .with("offset", start));
                 }
             }
             _ => {}
@@ -558,7 +558,7 @@ impl Value {
 
     /// Returns the nearest double of a number.
     pub fn as_f64(&self) -> Option<f64> {
-        self.as_number()?.parse().ok()
+        super::double::parse(self.as_number()?)
     }
 
     /// Returns a number that is a whole number of at most 2^53, however it is written.
@@ -567,7 +567,7 @@ impl Value {
         if let Ok(n) = text.parse::<i64>() {
             return Some(n);
         }
-        let n = text.parse::<f64>().ok()?;
+        let n = super::double::parse(text)?;
         (n.fract() == 0.0 && n.abs() <= 9_007_199_254_740_992.0).then_some(n as i64)
     }
 
@@ -674,7 +674,7 @@ impl From<bool> for Value {
 impl From<f64> for Value {
     /// A number that is not finite becomes `null`, as JSON has no other word for it.
     fn from(n: f64) -> Self {
-        if n.is_finite() { Value::Number(n.to_string().into()) } else { Value::Null }
+        if n.is_finite() { Value::Number(super::double::print(n).into()) } else { Value::Null }
     }
 }
 

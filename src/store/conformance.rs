@@ -534,7 +534,7 @@ mod tests {
             }
             let mut found = SyncBackend::list(&self.inner, start, &end, options)?;
             if self.fault == Fault::CodePointOrder && !options.reverse {
-                found.sort();
+                crate::core::sorted::sort_by(&mut found, |a, b| a < b);
             }
             Ok(found)
         }

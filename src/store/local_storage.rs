@@ -122,7 +122,7 @@ impl<T: TextStore> SyncBackend for LocalStorage<T> {
             *key = own.to_owned();
             compare_keys(start, key).is_le() && compare_keys(key, end).is_lt()
         });
-        keys.sort_by(|a, b| compare_keys(a, b));
+        crate::core::sorted::sort_by(&mut keys, |a, b| compare_keys(a, b).is_lt());
         if options.reverse {
             keys.reverse();
         }

@@ -12,3 +12,12 @@ mod record;
 mod run;
 mod scrub;
 mod vfs;
+
+/// Hands the engine's own reading and printing of doubles to the core.
+#[wasm_bindgen::prelude::wasm_bindgen(start)]
+pub fn start() {
+    crate::core::double::set(crate::core::double::Doubles {
+        parse: |text| js_sys::Number::parse_float(text),
+        print: |number| js_sys::Number::from(number).to_string(10).map_or_else(|_| String::new(), String::from),
+    });
+}

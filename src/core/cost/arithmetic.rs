@@ -177,8 +177,8 @@ fn shortest(number: &str) -> Option<std::borrow::Cow<'_, str>> {
     if mantissa.bytes().filter(u8::is_ascii_digit).count() <= 15 {
         return Some(number.into());
     }
-    let double: f64 = number.parse().ok()?;
-    double.is_finite().then(|| double.to_string().into())
+    let double = crate::core::double::parse(number)?;
+    double.is_finite().then(|| crate::core::double::print(double).into())
 }
 
 /// Reads a rate, factor or fee that must be exact: whole units of `10^-places`, at most `10^(places + 9)`.
@@ -286,7 +286,7 @@ pub fn cents_nearest(pico: i128) -> f64 {
     if pico.unsigned_abs() <= 1 << 53 {
         return pico as f64 / 1e10;
     }
-    cents_text(pico).parse().unwrap_or(f64::MAX)
+    crate::core::double::parse(&cents_text(pico)).unwrap_or(f64::MAX)
 }
 
 /// Returns the double that is nearest to the exact dollars.
@@ -294,7 +294,7 @@ pub fn usd_nearest(pico: i128) -> f64 {
     if pico.unsigned_abs() <= 1 << 53 {
         return pico as f64 / 1e12;
     }
-    usd_text(pico).parse().unwrap_or(f64::MAX)
+    crate::core::double::parse(&usd_text(pico)).unwrap_or(f64::MAX)
 }
 
 /// Rounds picodollars to nanodollars, half to even: for display next to systems that count in those.

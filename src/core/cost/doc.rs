@@ -205,8 +205,9 @@ impl<'a> Doc<'a> {
         let is_short = u32::try_from(text.len()).is_ok();
         match parser.run() {
             Some(()) if is_short => Ok(Doc { text, nodes: parser.nodes }),
-            _ => Err(Error::new(ErrorKind::NotJson, format!("not JSON at byte {}", parser.at))
-                .with("offset", parser.at as f64)),
+            _ => {
+                Err(Error::new(ErrorKind::NotJson, format!("not JSON at byte {}", parser.at)).with("offset", parser.at))
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::core::json::{self, Surrogates, write_string};
 use crate::core::time::Millis;
 
+use super::super::double;
 use super::arithmetic::{cents_nearest, pico_of_atto, pico_of_usd, usd_text, write_scaled};
 use super::doc::Json;
 use super::flags::Flags;
@@ -167,7 +168,7 @@ impl<'d> Record<'d> {
     fn at(&self, default: Option<Millis>) -> Option<Millis> {
         let Some(at) = self.json.get("at") else { return default };
         match at.number() {
-            Some(number) => number.parse::<f64>().ok().filter(|n| n.abs() < 9e15).map(|n| n as Millis),
+            Some(number) => double::parse(number).filter(|n| n.abs() < 9e15).map(|n| n as Millis),
             None => at.string().and_then(|text| when::parse(&text)),
         }
     }

@@ -361,7 +361,7 @@ fn render(mut round: Round, begun: bool, scope: &Scope<'_>, out: &mut Output) {
 
 /// Which media must give way, the oldest first, for the rest to stay within the limits on all together.
 fn evicted(mut media: Vec<MediaUse>, limits: &MediaLimits) -> HashSet<(u64, usize)> {
-    media.sort_unstable();
+    crate::core::sorted::sort_by(&mut media, |a, b| a < b);
     let mut count = media.len() as u64;
     let mut bytes: u64 = media.iter().map(|m| m.bytes).sum();
     let mut out = HashSet::new();

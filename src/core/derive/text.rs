@@ -1,5 +1,6 @@
 //! Text on its way to a provider: arguments, tool names, and JSON exactly as JavaScript would print it.
 
+use crate::core::double;
 use crate::core::json::{self, Object, Surrogates, Value, write_string};
 use crate::core::message::Call;
 
@@ -26,7 +27,7 @@ fn write_object(members: &Object, out: &mut String) {
     // JavaScript puts keys that are array indexes first, in the order of their numbers.
     let index = |key: &str| key.parse::<u32>().ok().filter(|n| *n < u32::MAX && n.to_string() == key);
     let mut first: Vec<(u32, &str, &Value)> = members.iter().filter_map(|(k, v)| Some((index(k)?, k, v))).collect();
-    first.sort_by_key(|(n, ..)| *n);
+    crate::core::sorted::sort_by(&mut first, |a, b| a.0 < b.0);
     let rest = members.iter().filter(|(k, _)| index(k).is_none());
     out.push('{');
     for (i, (key, value)) in first.into_iter().map(|(_, k, v)| (k, v)).chain(rest).enumerate() {
@@ -41,38 +42,14 @@ fn write_object(members: &Object, out: &mut String) {
 }
 
 fn write_number(text: &str, out: &mut String) {
-    let number: f64 = text.parse().unwrap_or(0.0);
+    let number = double::parse(text).unwrap_or(0.0);
     if number == 0.0 {
         out.push('0');
     } else if number.is_finite() {
-        out.push_str(&js_number(number));
+        out.push_str(&double::print(number));
     } else {
         out.push_str("null");
     }
-}
-
-/// Prints a double as ECMAScript's Number::toString does.
-fn js_number(number: f64) -> String {
-    let text = format!("{:e}", number.abs());
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
-    let count = digits.len() as i32;
-    let point = exponent.parse::<i32>().unwrap_or(0) + 1;
-    let sign = if number < 0.0 { "-" } else { "" };
-    let body = if count <= point && point <= 21 {
-        format!("{digits}{}", "0".repeat((point - count) as usize))
-    } else if 0 < point && point <= 21 {
-        let (whole, part) = digits.split_at(point as usize);
-        format!("{whole}.{part}")
-    } else if -6 < point && point <= 0 {
-        format!("0.{}{digits}", "0".repeat(-point as usize))
-    } else {
-        let (head, tail) = digits.split_at(1);
-        let dot = if tail.is_empty() { "" } else { "." };
-        let sign = if point > 0 { "+" } else { "-" };
-        format!("{head}{dot}{tail}e{sign}{}", (point - 1).abs())
-    };
-    format!("{sign}{body}")
 }
 
 /// The arguments of a call in both forms that providers take.

@@ -4,12 +4,15 @@ use super::EventType;
 
 pub(super) const TYPE: EventType = EventType {
     name: "assistant/message",
+    #[cfg(not(target_family = "wasm"))]
     doc: "The model answered.",
     is_message: true,
     is_urgent: true,
+    #[cfg(not(target_family = "wasm"))]
     typescript: r#""assistant/message": {
     turn?: number; step?: number; parts: AssistantPart[]; provider?: string; api?: string; model?: string;
     responseId?: string; stopReason?: string; partial?: boolean;
   };"#,
+    #[cfg(not(target_family = "wasm"))]
     sample: r#"{"turn":1,"step":1,"parts":[{"type":"text","text":"Hello"},{"type":"tool-call","id":"c1","name":"read","args":{"path":"/a"}}],"provider":"openai","model":"m","stopReason":"tool-calls"}"#,
 };

@@ -1,11 +1,11 @@
 //! Events: the envelope, and the table of built-in types.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 
 use super::error::{Error, Kind, Result};
 use super::id::{EventId, quote};
 use super::limits::MAX_ID_LENGTH;
+use super::sorted::SortedMap;
 use super::time::Millis;
 
 /// One stored event as a view into its log; `data` is JSON text in stored form.
@@ -28,20 +28,23 @@ pub struct EventView<'a> {
 /// The type that stands in memory for an event whose stored line was lost; it is never written.
 pub const LOST: &str = "session/lost";
 
-/// A built-in type: all that is known about it stands in its own file.
+/// A built-in type: all that is known about it stands in its own file. What serves tests and documents stays out of the module.
 #[derive(Clone, Copy, Debug)]
 pub struct EventType {
     /// Its name, such as `user/message`.
     pub name: &'static str,
     /// What it means.
+    #[cfg(not(target_family = "wasm"))]
     pub doc: &'static str,
     /// Whether it becomes part of the messages.
     pub is_message: bool,
     /// Whether it is written at once instead of within one flush interval.
     pub is_urgent: bool,
     /// Its member of `SessionEventMap` in the published declarations.
+    #[cfg(not(target_family = "wasm"))]
     pub typescript: &'static str,
     /// A payload as it is stored: JSON text.
+    #[cfg(not(target_family = "wasm"))]
     pub sample: &'static str,
 }
 
@@ -109,7 +112,7 @@ pub struct Declaration {
 }
 
 thread_local! {
-    static DECLARED: RefCell<BTreeMap<String, Declaration>> = const { RefCell::new(BTreeMap::new()) };
+    static DECLARED: RefCell<SortedMap<String, Declaration>> = const { RefCell::new(SortedMap::new()) };
 }
 
 /// Declares a type of the application's own; declaring it again replaces what was said.

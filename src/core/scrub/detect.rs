@@ -77,7 +77,8 @@ impl Detector {
         }
         let first = |p: &Prefix| p.text.as_bytes().first().copied().unwrap_or(0);
         // Longer ones first, so that `sk-ant-` is asked before `sk-`.
-        prefixes.sort_by_key(|p| (first(p), usize::MAX - p.text.len()));
+        let order = |p: &Prefix| (first(p), usize::MAX - p.text.len());
+        crate::core::sorted::sort_by(&mut prefixes, |a, b| order(a) < order(b));
         let index = (0..=256usize).map(|b| prefixes.partition_point(|p| usize::from(first(p)) < b) as u16).collect();
         let mut heads = vec![0u64; 64];
         for prefix in &prefixes {

@@ -128,7 +128,7 @@ fn forms(value: &str) -> Vec<Vec<u8>> {
     for skip in 0..3 {
         out.extend(base64_inside(value.as_bytes(), skip));
     }
-    out.sort();
+    crate::core::sorted::sort_by(&mut out, |a, b| a < b);
     out.dedup();
     out
 }

@@ -322,7 +322,7 @@ impl<'t, 'c> Walk<'t, 'c> {
         if self.edits.is_empty() {
             return Cow::Borrowed(self.text);
         }
-        self.edits.sort_by_key(|edit| edit.start);
+        crate::core::sorted::sort_by(&mut self.edits, |a, b| a.start < b.start);
         let mut out = String::with_capacity(self.text.len());
         let mut from = 0;
         for edit in &self.edits {

@@ -1,6 +1,5 @@
 //! Runs and calls from their beginning to undo and redo.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::journal::{Call, Journal};
@@ -8,6 +7,7 @@ use super::plan::{Goal, Mode, Plan};
 use super::report::Report;
 use super::{Actor, Files};
 use crate::core::error::{Error, Kind};
+use crate::core::sorted::{self, SortedMap};
 use crate::core::time::Millis;
 use crate::core::vfs::{State, Tree};
 
@@ -33,14 +33,14 @@ pub(crate) struct Run {
     pub journal: Journal,
     /// What leads back from its undo.
     pub back: Option<Journal>,
-    pub calls: BTreeMap<u32, Call>,
+    pub calls: SortedMap<u32, Call>,
     /// Calls that were pending when the process died; what they did counts as the run's.
     pub orphaned: Vec<Rc<str>>,
 }
 
 impl Run {
     pub fn new(id: Rc<str>, state: RunState) -> Run {
-        Run { id, state, journal: Journal::default(), back: None, calls: BTreeMap::new(), orphaned: Vec::new() }
+        Run { id, state, journal: Journal::default(), back: None, calls: SortedMap::new(), orphaned: Vec::new() }
     }
 
     fn damaged(&self) -> u32 {
@@ -248,14 +248,14 @@ impl Files {
     fn plan_rewind(&self, to_run: &str, mode: Mode) -> Result<(usize, Plan), Report> {
         let number = self.choose(Some(to_run))?;
         let from = self.undoable.iter().position(|other| *other == number).unwrap_or(self.undoable.len());
-        let mut goals: BTreeMap<Rc<str>, Goal> = BTreeMap::new();
+        let mut goals: SortedMap<Rc<str>, Goal> = SortedMap::new();
         for number in self.undoable.iter().skip(from).rev() {
             let Some(run) = self.runs.get(number) else { continue };
             if run.journal.damaged > 0 {
                 return Err(Report::refused("ECORRUPT", "the stored journal cannot be read"));
             }
             for entry in run.journal.live() {
-                let goal = goals.entry(Rc::clone(&entry.path)).or_insert_with(|| Goal {
+                let goal = goals.get_or_insert_with(Rc::clone(&entry.path), || Goal {
                     path: Rc::clone(&entry.path),
                     image: entry.left.clone(),
                     left: entry.left.clone(),
@@ -304,7 +304,7 @@ impl Files {
         let run = self.runs.values().find(|run| &*run.id == id);
         let mut out: Vec<Rc<str>> =
             run.into_iter().flat_map(|run| run.journal.live()).map(|entry| Rc::clone(&entry.path)).collect();
-        out.sort();
+        sorted::sort_by(&mut out, |a, b| a < b);
         out
     }
 

@@ -1,7 +1,7 @@
 //! From the store to memory. Damage costs the record it hit: a journal that cannot be read is never used, a file whose
 //! bytes are gone is missing and named, and what lost its directory stands in `/lost+found`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::Files;
@@ -10,6 +10,7 @@ use super::history::{Run, RunState};
 use super::journal::{Journal, QuickMap};
 use super::persist::{Blob, FORMAT};
 use crate::core::error::{Error, Kind};
+use crate::core::sorted::SortedMap;
 use crate::core::time::Millis;
 use crate::core::vfs::{Body, Content, Hash, NodeId, ROOT, State};
 
@@ -103,7 +104,7 @@ impl Files {
     fn load_blobs(&mut self, pairs: &mut Pairs) -> Blobs {
         let prefix = self.store.key("b/");
         let keys = keys_under(pairs, &prefix);
-        let mut parts: BTreeMap<Hash, Vec<Option<Vec<u8>>>> = BTreeMap::new();
+        let mut parts: SortedMap<Hash, Vec<Option<Vec<u8>>>> = SortedMap::new();
         for key in keys {
             let name = key.get(prefix.len()..).and_then(|rest| rest.split('/').next()).and_then(unhex);
             let Some(hash) = name else { continue };
@@ -111,7 +112,7 @@ impl Files {
             if body.is_none() {
                 self.damage.keys.push(key);
             }
-            parts.entry(hash).or_default().push(body);
+            parts.get_or_insert_with(hash, Vec::new).push(body);
         }
         let mut blobs = Blobs::default();
         for (hash, chunks) in parts {
@@ -186,7 +187,7 @@ impl Files {
                 lost.push(id);
             }
         }
-        let reached: BTreeSet<NodeId> = self.tree.subtree(ROOT, String::new()).into_iter().map(|(_, id)| id).collect();
+        let reached: Vec<NodeId> = self.tree.subtree(ROOT, String::new()).into_iter().map(|(_, id)| id).collect();
         if !lost.is_empty() {
             let _ = self.tree.mkdir_all("/lost+found", 0o755, now, None);
             if let Ok(dir) = self.tree.lookup("/lost+found", true) {
@@ -199,7 +200,7 @@ impl Files {
         }
         let lost_root = self.tree.lookup("/lost+found", true).ok();
         let rescued = lost_root.map(|id| self.tree.subtree(id, String::new())).unwrap_or_default();
-        let reached = reached.into_iter().chain(rescued.into_iter().map(|(_, id)| id)).collect();
+        let reached: Vec<NodeId> = reached.into_iter().chain(rescued.into_iter().map(|(_, id)| id)).collect();
         self.tree.settle(&reached);
     }
 
@@ -208,11 +209,11 @@ impl Files {
         let had_line = line.is_some();
         let line = line.and_then(unseal).and_then(|body| read_line(&body));
         let journals = self.store.journals.clone();
-        let mut found: BTreeMap<String, Run> = BTreeMap::new();
+        let mut found: SortedMap<String, Run> = SortedMap::new();
         let keys = keys_under(pairs, &journals);
         for key in keys {
             let Some((id, kind, number)) = key.get(journals.len()..).and_then(parse_piece) else { continue };
-            let run = found.entry(id.clone()).or_insert_with(|| Run::new(Rc::from(id), RunState::Done));
+            let run = found.get_or_insert_with(id.clone(), || Run::new(Rc::from(id), RunState::Done));
             let Run { journal, back, orphaned, .. } = run;
             let journal = if kind == 'e' { journal } else { back.get_or_insert_default() };
             let body = pairs.remove(&key).and_then(unseal);

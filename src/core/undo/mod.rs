@@ -10,9 +10,9 @@ mod persist;
 mod plan;
 mod report;
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use crate::core::sorted::SortedMap;
 use crate::core::vfs::{Errno, Eye, NodeId, Remove, Result, Tree, Write};
 
 use history::Run;
@@ -50,7 +50,7 @@ impl Actor {
 pub struct Files {
     tree: Tree,
     /// Every run that is known, by number; numbers grow.
-    runs: BTreeMap<u32, Run>,
+    runs: SortedMap<u32, Run>,
     /// Runs that can be undone, the latest last.
     undoable: Vec<u32>,
     /// Runs that can be redone, the next last.
@@ -67,7 +67,7 @@ impl Files {
     pub fn new(now: Millis) -> Files {
         Files {
             tree: Tree::new(now),
-            runs: BTreeMap::new(),
+            runs: SortedMap::new(),
             undoable: Vec::new(),
             redoable: Vec::new(),
             last_run: 0,

@@ -1,10 +1,10 @@
 //! Undo as plan, check, apply: what would change, what stands against it, and the change itself.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::journal::Journal;
 use super::report::{Problem, Report};
+use crate::core::sorted::SortedMap;
 use crate::core::time::Millis;
 use crate::core::vfs::{Errno, State, Tree, parent_path};
 
@@ -32,7 +32,7 @@ struct Step {
 
 /// What an undo or redo would do.
 pub(crate) struct Plan {
-    steps: BTreeMap<Rc<str>, Step>,
+    steps: SortedMap<Rc<str>, Step>,
     pub report: Report,
 }
 
@@ -59,8 +59,8 @@ impl Plan {
 
     /// Plans to reach goals.
     pub fn of(tree: &Tree, goals: impl Iterator<Item = Goal>, mode: Mode) -> Plan {
-        let mut plan = Plan { steps: BTreeMap::new(), report: Report::default() };
-        let mut conflicts = BTreeMap::new();
+        let mut plan = Plan { steps: SortedMap::new(), report: Report::default() };
+        let mut conflicts = SortedMap::new();
         for goal in goals {
             let now = tree.peek(&goal.path);
             let (same, ours) = (now.same(&goal.image), now.same(&goal.left));
@@ -77,7 +77,7 @@ impl Plan {
         plan
     }
 
-    fn settle(&mut self, tree: &Tree, mut conflicts: BTreeMap<Rc<str>, &'static str>, mode: Mode) {
+    fn settle(&mut self, tree: &Tree, mut conflicts: SortedMap<Rc<str>, &'static str>, mode: Mode) {
         if mode != Mode::Force {
             self.leave(conflicts.keys().cloned().collect::<Vec<_>>());
         }
@@ -122,7 +122,7 @@ impl Plan {
     /// Returns the paths whose image cannot be put back, and why.
     fn blocked(&self, tree: &Tree) -> Vec<(Rc<str>, Errno)> {
         let mut out = Vec::new();
-        let mut sound: BTreeSet<&str> = BTreeSet::from(["/"]);
+        let mut sound: SortedMap<&str, ()> = std::iter::once(("/", ())).collect();
         for (path, step) in self.steps.iter().filter(|(_, step)| step.change && !step.silent) {
             if !step.target.is_absent() && !self.has_ground(tree, path, &mut sound) {
                 out.push((Rc::clone(path), Errno::ENOTDIR));
@@ -134,11 +134,11 @@ impl Plan {
     }
 
     /// Says whether every directory above a path is one, or can be made.
-    fn has_ground<'a>(&self, tree: &Tree, path: &'a str, sound: &mut BTreeSet<&'a str>) -> bool {
+    fn has_ground<'a>(&self, tree: &Tree, path: &'a str, sound: &mut SortedMap<&'a str, ()>) -> bool {
         let mut passed = Vec::new();
         let mut above = parent_path(path);
         while let Some(dir) = above {
-            if sound.contains(dir) {
+            if sound.contains_key(dir) {
                 break;
             }
             if self.end(tree, dir).is_leaf() {
@@ -147,7 +147,9 @@ impl Plan {
             passed.push(dir);
             above = parent_path(dir);
         }
-        sound.extend(passed);
+        for dir in passed {
+            sound.insert(dir, ());
+        }
         true
     }
 
@@ -196,11 +198,11 @@ impl Plan {
     }
 
     /// Returns the directories above what is put back: those that are there stay, whoever made them.
-    fn needed(&self) -> BTreeSet<&str> {
-        let mut out = BTreeSet::new();
+    fn needed(&self) -> SortedMap<&str, ()> {
+        let mut out = SortedMap::new();
         for (path, _) in self.steps.iter().filter(|(_, step)| step.change && !step.target.is_absent()) {
             let mut above = parent_path(path);
-            while let Some(dir) = above.filter(|dir| out.insert(*dir)) {
+            while let Some(dir) = above.filter(|dir| out.insert(*dir, ()).is_none()) {
                 above = parent_path(dir);
             }
         }
@@ -215,7 +217,7 @@ impl Plan {
         // What must go first: children before the directories that hold them.
         for (path, step) in self.steps.iter().rev().filter(|(_, step)| step.change) {
             let kept_kind = std::mem::discriminant(&step.now) == std::mem::discriminant(&step.target);
-            let is_used = step.now.is_dir() && step.target.is_absent() && needed.contains(&**path);
+            let is_used = step.now.is_dir() && step.target.is_absent() && needed.contains_key(&**path);
             if !step.now.is_absent() && !kept_kind && !is_used {
                 tree.place(path, &State::Absent, now);
             }

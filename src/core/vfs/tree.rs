@@ -561,11 +561,17 @@ impl Tree {
     }
 
     /// Frees the nodes that cannot be reached and counts the bytes of the others.
-    pub(crate) fn settle(&mut self, reached: &std::collections::BTreeSet<NodeId>) {
+    pub(crate) fn settle(&mut self, reached: &[NodeId]) {
+        let mut is_reached = vec![false; self.nodes.len()];
+        for id in reached {
+            if let Some(mark) = is_reached.get_mut(*id as usize) {
+                *mark = true;
+            }
+        }
         self.free.clear();
         self.bytes = 0;
         for id in 0..self.nodes.len() as NodeId {
-            if reached.contains(&id) {
+            if is_reached.get(id as usize) == Some(&true) {
                 if let Body::File(content) = &self.node(id).body {
                     self.bytes += content.len() as u64;
                 }

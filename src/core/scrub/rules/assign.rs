@@ -20,6 +20,7 @@ pub(super) const FAMILY: Family = Family {
         "api-key-header",
     ],
     prefixes: &[],
+    #[cfg(not(target_family = "wasm"))]
     examples: &[
         &["DB_PASSWORD=", "Mo0nl.jJw4"],
         &["{\"user\":\"svc\",\"password\":\"", "Tr0ub%0rsI", "\",\"retries\":3}"],
@@ -27,6 +28,7 @@ pub(super) const FAMILY: Family = Family {
         &["run --token ", "Zq81kTmVx0bYw3RcNe57 --dry"],
         &["<password>", "V1per#h8AQ", "</password>"],
     ],
+    #[cfg(not(target_family = "wasm"))]
     counter_examples: &[
         &["const token = await getToken(user);"],
         &["password: str = Field(..., min_length=8)"],

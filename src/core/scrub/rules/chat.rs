@@ -36,10 +36,12 @@ pub(super) const FAMILY: Family = Family {
         Prefix::other("discord.com/api/webhooks/", "discord-webhook", discord_webhook),
         Prefix::other("discordapp.com/api/webhooks/", "discord-webhook", discord_webhook),
     ],
+    #[cfg(not(target_family = "wasm"))]
     examples: &[
         &["xoxb", "-104837265910-", "2938475610293-", "Zq81kTmVx0bYw3RcNe57PsDh"],
         &["https://hooks.slack", ".com/services/", "T0ZQ81KTM/B0YW3RCNE/", "57PsDhJ2gLfUa6oQ1yXk9wBv"],
     ],
+    #[cfg(not(target_family = "wasm"))]
     counter_examples: &[&["xoxb", "-your-bot-token"], &["xoxo", "-hznytgauctub see you"]],
 };
 

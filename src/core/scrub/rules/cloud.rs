@@ -34,11 +34,13 @@ pub(super) const FAMILY: Family = Family {
         Prefix::run("dot_v1_", "digitalocean", HEX, 64),
         Prefix::exact("LTAI", "alibaba-key", ALNUM, 16, 20),
     ],
+    #[cfg(not(target_family = "wasm"))]
     examples: &[
         &["key AKIA", "Z5MVQ2XB", "7KTP3W4R"],
         &["maps: AIza", "Sy9-kXq2Lm_7RtY4", "wEs1bNc8Vd3Fg5Hj0zQ"],
         &["ya29.", "a0AfH6SMBx9kq2L", "m7RtY4wEs1bNc8Vd3Fg5Hj0KlPo"],
     ],
+    #[cfg(not(target_family = "wasm"))]
     counter_examples: &[
         &["aws_access_key_id = AKIA", "IOSFODNN7", "EXAMPLE"],
         &["AKIA", "****************"],

@@ -24,6 +24,7 @@ pub(super) const FAMILY: Family = Family {
         Prefix::run("ghr_", "github-refresh", ALNUM, 36),
         Prefix::run("github_pat_", "github-fine-grained", ALNUM | UNDERSCORE, 60),
     ],
+    #[cfg(not(target_family = "wasm"))]
     examples: &[
         &["token is ghp", "_Zq81kTmV", "x0bYw3RcNe57", "PsDhJ2gLfUa6", "oQ1y"],
         &[
@@ -41,6 +42,7 @@ pub(super) const FAMILY: Family = Family {
             "c2lnbmF0dXJlLW9mLXRoZS1hcHA4",
         ],
     ],
+    #[cfg(not(target_family = "wasm"))]
     counter_examples: &[&["ghp_", "xxxxxxxxxxxxxxxx", "xxxxxxxxxxxxxxxxxxxx"], &["ghp_ begins a token of GitHub"]],
 };
 

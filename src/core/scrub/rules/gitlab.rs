@@ -22,10 +22,12 @@ pub(super) const FAMILY: Family = Family {
         Prefix::run("glagent-", "gitlab-token", URL64, 40),
         Prefix::run("glptt-", "gitlab-trigger", HEX, 40),
     ],
+    #[cfg(not(target_family = "wasm"))]
     examples: &[
         &["PRIVATE", ": glpat", "-aZ9_kQ2x", "Lm7-RtY4wEs1"],
         &["glpat", "-bXkqv9ZLMTQ4N2pCnc6MQpvOjEKdDox", "Cw.01.", "170z4k2m9"],
         &["glptt", "-5fa93c1be07d2468", "91bc0e7f3a5d24c6", "8e017f9b"],
     ],
+    #[cfg(not(target_family = "wasm"))]
     counter_examples: &[&["glpat", "- tokens start with that prefix"]],
 };

@@ -15,10 +15,12 @@ pub(super) const FAMILY: Family = Family {
         Prefix::other("Basic ", "basic-auth", basic_word),
         Prefix::other("basic ", "basic-auth", basic_word),
     ],
+    #[cfg(not(target_family = "wasm"))]
     examples: &[
         &["> Authorization: Bearer ", "Zq81kTmVx0bYw3RcNe57", "PsDhJ2gL"],
         &["Authorization: Basic ", "c3ZjLXVzZXI6", "WnE4MWtUbVZ4MA=="],
     ],
+    #[cfg(not(target_family = "wasm"))]
     counter_examples: &[
         &["Authorization: Bearer $TOKEN"],
         &["Bearer <token>"],

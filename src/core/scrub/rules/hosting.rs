@@ -80,11 +80,13 @@ pub(super) const FAMILY: Family = Family {
         Prefix::exact("EAACEdEose0cBA", "facebook", ALNUM, 60, 300),
         Prefix::run("fio-u-", "frameio", URL64, 60),
     ],
+    #[cfg(not(target_family = "wasm"))]
     examples: &[
         &["SG", ".Zq81kTmVx0bYw3RcNe57Ps.", "DhJ2gLfUa6oQ1yXk9wBvCnMlp-0Zq81kTmVx0bYw3Rc"],
         &["hvs", ".CAESI", "Zq81kTmVx0bYw3RcNe57PsDhJ2gLf"],
         &["glsa", "_Zq81kTmVx0bYw3RcNe57PsDhJ2gLfUa6_", "0f9b3c1d"],
     ],
+    #[cfg(not(target_family = "wasm"))]
     counter_examples: &[
         &["data-key-", "c775465fbaab7dba8275e93b9afb3d1f"],
         &["pul-request-review-comment-50"],

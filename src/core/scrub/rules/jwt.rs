@@ -9,11 +9,13 @@ pub(super) const FAMILY: Family = Family {
     pii: false,
     kinds: &["jwt"],
     prefixes: &[Prefix::other("ey", "jwt", jwt)],
+    #[cfg(not(target_family = "wasm"))]
     examples: &[&[
         "eyJhbGciOiJIUzI1NiJ9",
         ".eyJzdWIiOiIxMjM0NTY3ODkwIn0.",
         "Zq81kTmVx0bYw3RcNe57PsDhJ2gLfUa6oQ1yXk9wBvC",
     ]],
+    #[cfg(not(target_family = "wasm"))]
     counter_examples: &[
         &["eyJ is how base64 of {\" starts"],
         &["cursor=eyJ8dgAaigYcgLFJSqpTClFvFrNrD+v4avUdkl6Htz8"],

@@ -53,12 +53,14 @@ pub(super) const FAMILY: Family = Family {
         Prefix::exact("fw_", "fireworks", ALNUM, 22, 24),
         Prefix::run("nvapi-", "nvidia", URL64, 60),
     ],
+    #[cfg(not(target_family = "wasm"))]
     examples: &[
         &["sk-", "Zq81kTmVx0bYw3RcNe57", "T3Blbk", "FJPsDhJ2gLfUa6oQ1yXk9w"],
         &["sk-proj-", "Zq81kTmVx0bYw3RcNe57PsDhJ2gLf", "Ua6oQ1yXk9w_BvCn-Mlp"],
         &["sk-ant-api03-", "Zq81kTmVx0bYw3RcNe57PsDhJ2gLf", "Ua6oQ1yXk9w_BvCn-MlpAA"],
         &["hf_", "ZqkTmVxbYwRcNePsDhJgLf", "UaoQyXkwBvCnMlp"],
     ],
+    #[cfg(not(target_family = "wasm"))]
     counter_examples: &[
         &["risk-", "38jxw7prr4847sta0u7ahg3p"],
         &["ANTHROPIC_API_KEY=sk-ant-", "api03-..."],

@@ -17,10 +17,12 @@ pub(super) const FAMILY: Family = Family {
         Prefix::exact("oy2", "nuget", ALNUM, 43, 43),
         Prefix::exact("AKCp", "artifactory", ALNUM, 60, 80),
     ],
+    #[cfg(not(target_family = "wasm"))]
     examples: &[
         &["npm", "_Zq81kTmVx0bYw3", "RcNe57PsDhJ2gLfUa6oQ1y"],
         &["dckr", "_pat_", "Zq81kTmV-x0bYw3RcNe57PsDhJ2"],
     ],
+    #[cfg(not(target_family = "wasm"))]
     counter_examples: &[
         &["npm_config_registry=https://registry.example.com npm_lifecycle_event=postinstall"],
         &["cioWriteBufferedOutputToFileHandle5"],

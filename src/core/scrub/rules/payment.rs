@@ -22,9 +22,11 @@ pub(super) const FAMILY: Family = Family {
         Prefix::run("shppa_", "shopify", HEX | ALNUM, 32),
         Prefix::exact("rzp_live_", "razorpay", ALNUM, 14, 14),
     ],
+    #[cfg(not(target_family = "wasm"))]
     examples: &[
         &["charge with sk_", "live_", "Zq81kTmVx0bYw3RcNe57PsDh"],
         &["shp", "at_", "5fa93c1be07d246891bc0e7f3a5d24c6"],
     ],
+    #[cfg(not(target_family = "wasm"))]
     counter_examples: &[&["pk_", "live_37y6tkeEYjiJHB3uAfNxS3Gf"], &["sk_", "test_..."]],
 };

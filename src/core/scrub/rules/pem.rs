@@ -9,6 +9,7 @@ pub(super) const FAMILY: Family = Family {
     pii: false,
     kinds: &["private-key"],
     prefixes: &[Prefix::other("LS0tLS1CRUdJTi", "private-key", encoded)],
+    #[cfg(not(target_family = "wasm"))]
     examples: &[
         &[
             "-----BEGIN EC PRIVATE ",
@@ -17,6 +18,7 @@ pub(super) const FAMILY: Family = Family {
         ],
         &["-----BEGIN PRIVATE ", "KEY-----\\nMHcCAQEEIZq81kTmVx0bYw3RcNe57PsDhJ2gLfUa6oQ1yXk9wBvCnMlp0\\n"],
     ],
+    #[cfg(not(target_family = "wasm"))]
     counter_examples: &[
         &[
             "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE",

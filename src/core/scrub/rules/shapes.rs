@@ -20,12 +20,14 @@ pub(super) const FAMILY: Family = Family {
         "airtable",
     ],
     prefixes: &[],
+    #[cfg(not(target_family = "wasm"))]
     examples: &[
         &["Zq8", "8Q~", "kTmVx0bYw3RcNe57PsDhJ2gLfUa6oQ1y"],
         &["bot 6091", "415345:AA", "Zq81kTmVx0bYw3RcNe57PsDhJ2gLfUa6o"],
         &["5fa93c1be07d2468", "91bc0e7f3a5d24c6-us", "14"],
         &["Zq81kTmVx0bYw3.", "atlasv1.", "RcNe57PsDhJ2gLfUa6oQ1yXk9wBvCnMlp0Zq81kTmVx0bYw3RcNe57PsDhJ2"],
     ],
+    #[cfg(not(target_family = "wasm"))]
     counter_examples: &[
         &["at 12:34:56 the 8Q~ bit"],
         &["a.b.c streamIndexRetryIndex.panelParserLoadStream.handlerCacheLoadRetry"],

@@ -9,11 +9,13 @@ pub(super) const FAMILY: Family = Family {
     pii: false,
     kinds: &["url-password"],
     prefixes: &[],
+    #[cfg(not(target_family = "wasm"))]
     examples: &[
         &["postgres://app:", "Ny1on!RPdL3", "@db-2.internal:5432/main"],
         &["redis://:", "Fj0rd!60pr", "@10.0.3.7:6379/0"],
         &["curl -u admin:", "V1per_u157", " https://repo.example.com"],
     ],
+    #[cfg(not(target_family = "wasm"))]
     counter_examples: &[
         &["postgres://user:password@localhost:5432/db"],
         &["https://user:${PASSWORD}@host/"],
