@@ -377,7 +377,7 @@ struct KeySets<'a> {
 #[derive(Default)]
 struct KeySet<'a> {
     few: Vec<Cow<'a, str>>,
-    many: HashSet<Cow<'a, str>>,
+    many: HashSet<String>,
 }
 
 /// Up to this many keys a linear search is faster than hashing.
@@ -386,14 +386,14 @@ const FEW_KEYS: usize = 12;
 impl<'a> KeySet<'a> {
     fn insert(&mut self, key: Cow<'a, str>) -> bool {
         if !self.many.is_empty() {
-            return self.many.insert(key);
+            return self.many.insert(key.into_owned());
         }
         if self.few.contains(&key) {
             return false;
         }
         self.few.push(key);
         if self.few.len() > FEW_KEYS {
-            self.many = self.few.drain(..).collect();
+            self.many = self.few.drain(..).map(Cow::into_owned).collect();
         }
         true
     }

@@ -87,13 +87,14 @@ impl<K: Ord, V> SortedMap<K, V> {
         &mut self.0[at].1
     }
 
-    /// Iterates in order, from the first key that is not below `from`.
-    pub fn range_from<Q: Ord + ?Sized>(&self, from: &Q) -> impl Iterator<Item = (&K, &V)>
+    /// Iterates in order over the keys from `from` up to but not including `to`.
+    pub fn range<Q: Ord + ?Sized>(&self, from: &Q, to: &Q) -> impl DoubleEndedIterator<Item = (&K, &V)>
     where
         K: Borrow<Q>,
     {
-        let at = self.find(from).unwrap_or_else(|at| at);
-        self.0.get(at..).unwrap_or_default().iter().map(|(k, v)| (k, v))
+        let start = self.find(from).unwrap_or_else(|at| at);
+        let end = self.find(to).unwrap_or_else(|at| at);
+        self.0.get(start..end).unwrap_or_default().iter().map(|(k, v)| (k, v))
     }
 }
 
@@ -214,7 +215,7 @@ mod tests {
                     _ => prop_assert_eq!(ours.get(&key), theirs.get(&key)),
                 }
                 prop_assert!(ours.iter().eq(theirs.iter()));
-                prop_assert!(ours.range_from(&key).eq(theirs.range(key..)));
+                prop_assert!(ours.range(&key, &15).eq(theirs.range(key.min(15)..15)));
             }
         }
 

@@ -1,7 +1,7 @@
 //! The reference backend: an ordered map in memory.
 
+use crate::core::sorted::SortedMap;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 
 use super::{Batch, Entries, Key, ListOptions, SyncBackend, closed, compare_keys, conflict};
 use crate::core::error::Result;
@@ -10,16 +10,16 @@ use crate::core::error::Result;
 #[derive(Debug, Default)]
 pub struct Memory {
     /// `None` once closed.
-    map: RefCell<Option<BTreeMap<Key, Vec<u8>>>>,
+    map: RefCell<Option<SortedMap<Key, Vec<u8>>>>,
 }
 
 impl Memory {
     /// Makes an empty store.
     pub fn new() -> Self {
-        Memory { map: RefCell::new(Some(BTreeMap::new())) }
+        Memory { map: RefCell::new(Some(SortedMap::new())) }
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut BTreeMap<Key, Vec<u8>>) -> Result<T>) -> Result<T> {
+    fn with<T>(&self, work: impl FnOnce(&mut SortedMap<Key, Vec<u8>>) -> Result<T>) -> Result<T> {
         self.map.borrow_mut().as_mut().ok_or_else(closed).and_then(work)
     }
 }
@@ -58,7 +58,7 @@ impl SyncBackend for Memory {
 
 /// Lists a range of an ordered map; `value` makes the bytes of one entry.
 pub(crate) fn list_map<V>(
-    map: &BTreeMap<Key, V>,
+    map: &SortedMap<Key, V>,
     start: &str,
     end: &str,
     options: ListOptions,
@@ -71,7 +71,8 @@ pub(crate) fn list_map<V>(
         let bytes = if options.keys_only { Vec::new() } else { value(key, found) };
         (key.0.clone(), bytes)
     };
-    let range = map.range(Key(start.into())..Key(end.into()));
+    let (start, end) = (Key(start.into()), Key(end.into()));
+    let range = map.range(&start, &end);
     let limit = options.limit.unwrap_or(usize::MAX);
     if options.reverse { range.rev().take(limit).map(entry).collect() } else { range.take(limit).map(entry).collect() }
 }

@@ -4,8 +4,8 @@
 //! alive is copied to the other one when too much is dead, and that one's header is written last. The files are
 //! [`LogFile`]s, so that a native test can tear them at every byte. `docs/format.md` describes the bytes.
 
+use crate::core::sorted::SortedMap;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 
 use super::crc::crc32;
 use super::memory::list_map;
@@ -63,7 +63,7 @@ struct Log<F> {
     current: usize,
     generation: u64,
     end: u64,
-    index: BTreeMap<Key, Place>,
+    index: SortedMap<Key, Place>,
     live: u64,
     damage: Vec<Damage>,
 }
@@ -81,7 +81,7 @@ impl<F: LogFile> Opfs<F> {
                     current,
                     generation,
                     end: HEADER as u64,
-                    index: BTreeMap::new(),
+                    index: SortedMap::new(),
                     live: 0,
                     damage: Vec::new(),
                 };
@@ -275,13 +275,13 @@ impl<F: LogFile> Log<F> {
         self.other().truncate(0)
     }
 
-    fn copy_live(&self) -> Result<(BTreeMap<Key, Place>, u64)> {
+    fn copy_live(&self) -> Result<(SortedMap<Key, Place>, u64)> {
         let to = self.other();
         to.truncate(0)?;
         to.write(0, &[0; HEADER])?;
         let mut at = HEADER as u64;
-        let mut index = BTreeMap::new();
-        for (key, place) in &self.index {
+        let mut index = SortedMap::new();
+        for (key, place) in self.index.iter() {
             let value = self.value(*place)?;
             let puts = vec![(key.0.clone(), value)];
             let payload = encode(&Batch { puts, ..Batch::default() });

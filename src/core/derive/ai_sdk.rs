@@ -1,6 +1,8 @@
 //! The Vercel AI SDK's `ModelMessage`, for any of its providers.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+
+use crate::core::sorted::SortedMap;
 
 use super::build::only_text;
 use super::media::{Data, Medium};
@@ -141,7 +143,7 @@ fn content(block: &Block, out: &mut String) {
 #[derive(Clone, Default)]
 struct Judge {
     seen: HashSet<String>,
-    owed: HashMap<String, String>,
+    owed: SortedMap<String, String>,
     last: Option<String>,
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use crate::core::sorted::SortedMap;
+
 use super::convert::{Converter, MediaUse};
 use super::ids::IdMap;
 use super::media::{Blobs, MediaLimits};
@@ -38,7 +40,7 @@ pub(crate) struct Builder {
     item_ids: HashSet<String>,
     media: Vec<MediaUse>,
     /// Media that do not go because newer ones take their room.
-    pub omit: HashSet<(u64, usize)>,
+    pub omit: SortedMap<(u64, usize), ()>,
     open: Open,
     /// Reasoning that waits for what it led to.
     held: Vec<Block>,
@@ -68,7 +70,7 @@ pub(crate) struct Output {
 
 impl Builder {
     /// Starts a request in which these media are left out.
-    pub fn new(omit: HashSet<(u64, usize)>) -> Builder {
+    pub fn new(omit: SortedMap<(u64, usize), ()>) -> Builder {
         Builder { omit, ..Builder::default() }
     }
 
@@ -172,7 +174,7 @@ impl Builder {
     }
 
     /// Closes a copy of the open round as the end of the request, and says which media must give way.
-    pub fn finish(&self, scope: &Scope<'_>, out: &mut Output) -> HashSet<(u64, usize)> {
+    pub fn finish(&self, scope: &Scope<'_>, out: &mut Output) -> SortedMap<(u64, usize), ()> {
         let mut round =
             Round { assistant: self.open.assistant.clone(), user: self.open.user.clone(), ..Round::default() };
         out.repairs.extend(self.open.repairs.iter().cloned());
@@ -360,18 +362,18 @@ fn render(mut round: Round, begun: bool, scope: &Scope<'_>, out: &mut Output) {
 }
 
 /// Which media must give way, the oldest first, for the rest to stay within the limits on all together.
-fn evicted(mut media: Vec<MediaUse>, limits: &MediaLimits) -> HashSet<(u64, usize)> {
+fn evicted(mut media: Vec<MediaUse>, limits: &MediaLimits) -> SortedMap<(u64, usize), ()> {
     crate::core::sorted::sort_by(&mut media, |a, b| a < b);
     let mut count = media.len() as u64;
     let mut bytes: u64 = media.iter().map(|m| m.bytes).sum();
-    let mut out = HashSet::new();
+    let mut out = SortedMap::new();
     for medium in media {
         let too_many = count > limits.max_count;
         let too_large = bytes > limits.max_bytes_total && medium.bytes > 0;
         if too_many || too_large {
             count -= 1;
             bytes -= medium.bytes;
-            out.insert((medium.seq, medium.index));
+            out.insert((medium.seq, medium.index), ());
         }
     }
     out

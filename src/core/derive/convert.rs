@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use crate::core::sorted::SortedMap;
+
 use super::ids::IdMap;
 use super::media::{Blobs, Medium, note};
 use super::options::RequestOptions;
@@ -34,7 +36,7 @@ pub(crate) struct Converter<'a> {
     pub ids: &'a mut IdMap,
     pub item_ids: &'a mut HashSet<String>,
     pub media: &'a mut Vec<MediaUse>,
-    pub omit: &'a HashSet<(u64, usize)>,
+    pub omit: &'a SortedMap<(u64, usize), ()>,
     pub repairs: &'a mut Vec<Repair>,
 }
 
@@ -95,7 +97,7 @@ impl Converter<'_> {
         });
         let medium = medium.and_then(|m| {
             self.media.push(MediaUse { seq, index, bytes: m.bytes() });
-            match self.omit.contains(&(seq, index)) {
+            match self.omit.contains_key(&(seq, index)) {
                 true => Err("there are newer ones, and no more fit".to_owned()),
                 false => Ok(m),
             }
@@ -208,7 +210,7 @@ impl Converter<'_> {
     fn fresh_items(&mut self, blocks: &[&Reasoning<'_>]) -> bool {
         let ids = blocks.iter().filter_map(|r| r.item_id.as_ref()).map(|i| i.plain().into_owned());
         let ids: Vec<String> = ids.collect();
-        let distinct: HashSet<&String> = ids.iter().collect();
+        let distinct: SortedMap<&str, ()> = ids.iter().map(|id| (id.as_str(), ())).collect();
         if distinct.len() < ids.len() || ids.iter().any(|id| self.item_ids.contains(id)) {
             return false;
         }

@@ -1,6 +1,8 @@
 //! Which result belongs to which call, and why a call has none.
 
 use std::collections::HashMap;
+
+use crate::core::sorted::SortedMap;
 use std::hash::{Hash, Hasher};
 
 use super::overlays::{Item, Projection};
@@ -16,9 +18,9 @@ pub(crate) struct Pairing {
     read: usize,
     projection_epoch: u64,
     /// Calls of each assistant message, by its seq.
-    rounds: HashMap<u64, Vec<Slot>>,
+    rounds: SortedMap<u64, Vec<Slot>>,
     /// What became of each result, by its seq.
-    fates: HashMap<u64, Fate>,
+    fates: SortedMap<u64, Fate>,
     /// Calls by id that have no real result yet, oldest first: their assistant's seq and place.
     by_id: HashMap<String, Vec<(u64, usize)>>,
     /// The assistant message whose calls are being answered.

@@ -1,6 +1,6 @@
 //! One derived request, and what is remembered so that the next one costs only what is new.
 
-use std::collections::HashSet;
+use crate::core::sorted::SortedMap;
 
 use sha2::{Digest, Sha256};
 
@@ -68,7 +68,7 @@ pub(super) struct Remembered {
 }
 
 impl Remembered {
-    fn new(id: u64, epochs: (u64, u64), options: &RequestOptions, omit: HashSet<(u64, usize)>) -> Remembered {
+    fn new(id: u64, epochs: (u64, u64), options: &RequestOptions, omit: SortedMap<(u64, usize), ()>) -> Remembered {
         let system = system_of(options);
         let (lead, beside) = if options.target.system_in_list { (system, None) } else { (None, system) };
         let mut sha = Sha256::new();
@@ -96,7 +96,11 @@ impl Remembered {
     }
 
     /// Takes in what is new and closes a copy; `None` when media have to give way that were let in before.
-    fn advance(&mut self, items: &[Item], scope: &Scope<'_>) -> std::result::Result<Advance, HashSet<(u64, usize)>> {
+    fn advance(
+        &mut self,
+        items: &[Item],
+        scope: &Scope<'_>,
+    ) -> std::result::Result<Advance, SortedMap<(u64, usize), ()>> {
         let mut closed = Output::default();
         closed.messages.extend(self.lead.take());
         for item in items.get(self.fed..).unwrap_or_default() {
@@ -216,7 +220,7 @@ impl Deriver {
         let epochs = (self.projection.epoch, self.pairing.epoch);
         let scope = Scope { log, pairing: &self.pairing, options, blobs };
         let mut known = known.filter(|k| k.epochs == epochs);
-        let mut omit = HashSet::new();
+        let mut omit = SortedMap::new();
         let mut id = self.next_request + 1;
         // Twice at most: which media give way depends on the media alone, not on what gave way before.
         loop {

@@ -1,7 +1,7 @@
 //! Exact secrets, and the forms they take inside other texts: JSON-escaped, URL-encoded, base64 at each alignment.
 
+use crate::core::sorted::SortedMap;
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::super::error::{Error, Kind, Result};
@@ -20,7 +20,7 @@ pub struct Values {
 
 #[derive(Default)]
 struct Node {
-    next: HashMap<u8, u32>,
+    next: SortedMap<u8, u32>,
     fail: u32,
     depth: u32,
     /// The longest form that ends here, in bytes.

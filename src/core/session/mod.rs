@@ -12,6 +12,7 @@ use super::id::IdSource;
 use super::json::{self, Object, Surrogates, Value};
 use super::log::line::{self, Beside, Line};
 use super::log::{Log, NewEvent, Salt, Verdict};
+use super::sorted::SortedMap;
 use super::time::Millis;
 
 pub use closers::{Closer, PendingCall};
@@ -181,8 +182,8 @@ impl Session {
         self.truncate(from);
         self.load(stored, salt);
         let held = self.log.len();
-        let stored: std::collections::HashSet<_> = self.log.range(from, self.log.len()).map(|e| e.id).collect();
-        for event in ours.iter().filter(|e| !stored.contains(&e.id)) {
+        let stored: SortedMap<_, ()> = self.log.range(from, self.log.len()).map(|e| (e.id, ())).collect();
+        for event in ours.iter().filter(|e| !stored.contains_key(&e.id)) {
             self.append(&event.as_new());
         }
         held

@@ -1,10 +1,9 @@
 //! Scrubbing once more what is stored already: which payloads change, and to what.
 
-use std::collections::HashMap;
-
 use crate::core::error::Result;
 use crate::core::json::{self, Surrogates, Value};
 use crate::core::scrub::{Chain, scrub_payload};
+use crate::core::sorted::SortedMap;
 
 /// A stored event, copied out so that nothing is borrowed while a caller's scrubber runs.
 #[derive(Clone, Debug)]
@@ -19,8 +18,8 @@ pub struct StoredEvent {
 
 /// Returns the payloads that change, by seq. Chunks of one stream are scrubbed as the one text they are: a secret may lie
 /// across them.
-pub fn plan(events: &[StoredEvent], chain: &Chain) -> Result<HashMap<u64, String>> {
-    let mut changes = HashMap::new();
+pub fn plan(events: &[StoredEvent], chain: &Chain) -> Result<SortedMap<u64, String>> {
+    let mut changes = SortedMap::new();
     let mut streams: Vec<(String, Vec<Chunk>)> = Vec::new();
     for event in events {
         match Chunk::read(event) {
@@ -62,7 +61,7 @@ impl Chunk {
 }
 
 /// When the joined text changes, its first chunk carries all of it and the others nothing.
-fn rewrite_stream(chunks: Vec<Chunk>, chain: &Chain, changes: &mut HashMap<u64, String>) -> Result<()> {
+fn rewrite_stream(chunks: Vec<Chunk>, chain: &Chain, changes: &mut SortedMap<u64, String>) -> Result<()> {
     let joined: String = chunks.iter().map(|chunk| chunk.text.as_str()).collect();
     let scrubbed = chain.scrub(&joined)?;
     if *scrubbed == joined {
@@ -100,7 +99,8 @@ mod tests {
         seqs.sort_unstable();
         assert_eq!(seqs, [0, 1, 3]);
         assert!(changes.values().all(|data| !data.contains("hunter2")));
-        let text = |seq| json::parse(&changes[&seq], Surrogates::Refuse).unwrap().get("text").unwrap().to_text();
+        let text =
+            |seq| json::parse(changes.get(&seq).unwrap(), Surrogates::Refuse).unwrap().get("text").unwrap().to_text();
         assert!(text(1).contains("[REDACTED:") && text(1).contains(" it is"));
         assert_eq!(text(3), "\"\"");
     }
