@@ -5,6 +5,7 @@ mod derive;
 mod persist;
 mod run;
 mod run_world;
+mod scrub;
 mod sessions;
 mod structure;
 mod undo;

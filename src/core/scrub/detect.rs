@@ -207,6 +207,9 @@ impl Detector {
 
     /// The type of the token that begins at a place, when a rule knows it.
     pub(super) fn token_at(&self, view: &View, at: usize) -> Verdict {
+        if view.at(at) == b'-' {
+            return rules::pem::at_dashes(view, at);
+        }
         if is(view.at(at), DIGIT | ALPHA | UNDERSCORE | DASH | DOT) {
             let end = view.run(at, ALNUM, usize::MAX);
             return self.word_at(view, at, end);

@@ -42,6 +42,8 @@ pub(super) enum Assert {
 pub struct Pattern {
     name: String,
     replacement: String,
+    /// The replacement when it is a mark: where it stands already, nothing is looked for.
+    barrier: String,
     program: Vec<Step>,
 }
 
@@ -57,7 +59,8 @@ impl Pattern {
         compile(&node, &mut program).map_err(|why| refuse(why.to_owned()))?;
         program.push(Step::Match);
         let replacement = replacement.map_or_else(|| super::mark(&name), str::to_owned);
-        Ok(Pattern { name, replacement, program })
+        let barrier = if replacement.starts_with(super::MARK) { replacement.clone() } else { String::new() };
+        Ok(Pattern { name, replacement, barrier, program })
     }
 }
 

@@ -47,8 +47,8 @@ impl Run {
     pub(super) fn advance(&mut self, pattern: &Pattern, eof: bool, out: &mut String) {
         loop {
             let rest = self.buffer.get(self.at..).unwrap_or_default();
-            let barrier = !pattern.replacement.is_empty() && rest.starts_with(&pattern.replacement);
-            if !eof && !barrier && pattern.replacement.starts_with(rest) {
+            let barrier = !pattern.barrier.is_empty() && rest.starts_with(&pattern.barrier);
+            if !eof && !barrier && pattern.barrier.starts_with(rest) {
                 break;
             }
             let next = if barrier { None } else { rest.chars().next() };
@@ -69,7 +69,7 @@ impl Run {
                 continue;
             }
             match (next, barrier) {
-                (None, true) => self.at += pattern.replacement.len(),
+                (None, true) => self.at += pattern.barrier.len(),
                 (None, false) => break,
                 _ => {}
             }
@@ -77,7 +77,7 @@ impl Run {
         let first = self.threads.iter().map(|t| t.start).min().unwrap_or(self.at);
         let held = if eof { self.buffer.len() } else { self.best.map_or(first, |(s, _)| s.min(first)) };
         self.release(held, out);
-        self.forget(pattern.replacement.len() + KEPT);
+        self.forget(pattern.barrier.len() + KEPT);
     }
 
     fn release(&mut self, to: usize, out: &mut String) {
@@ -109,7 +109,7 @@ impl Run {
             starts.push(Thread { state: 0, start: self.at });
         }
         let before = self.buffer.get(..self.at).unwrap_or_default();
-        let at_mark = !pattern.replacement.is_empty() && before.ends_with(&pattern.replacement);
+        let at_mark = !pattern.barrier.is_empty() && before.ends_with(&pattern.barrier);
         let previous = if at_mark { None } else { before.chars().next_back() };
         let mut stack = Vec::new();
         'threads: for thread in starts {

@@ -208,7 +208,7 @@ fn bare(detector: &Detector, view: &View, key: &Key, start: usize) -> Verdict {
         }
     }
     let mut end = start + length;
-    if !key.environment {
+    if !key.environment && !view.slice(start, end).ends_with(b"..") {
         while end > start && matches!(view.at(end - 1), b'.' | b':') {
             end -= 1;
         }
@@ -221,12 +221,16 @@ fn decide(detector: &Detector, view: &View, key: &Key, start: usize, end: usize,
     if is_mark(text) {
         return Verdict::No;
     }
-    // A token that a rule knows gets its type; a longer one goes whole.
-    if let Verdict::Hit(hit) = detector.token_at(view, start)
-        && hit.start <= start + 3
-    {
-        return Verdict::Hit(Hit { start: hit.start.min(start), end: hit.end.max(end).min(hit.end.max(end)), ..hit });
+    // A token that a rule knows gets its type; a longer value goes whole.
+    match detector.token_at(view, start) {
+        Verdict::Hit(hit) if hit.start <= start + 3 => {
+            return Verdict::Hit(Hit { start, end: hit.end.max(end), ..hit });
+        }
+        need @ Verdict::Need(..) => return need,
+        _ => {}
     }
+    let unmasked = unmask(text);
+    let text = unmasked.as_deref().unwrap_or(text);
     let secret = match key.class {
         Class::Password => is_password(text, quoted, key.environment),
         Class::Signature => is_signature(text),
@@ -240,13 +244,35 @@ fn is_mark(text: &[u8]) -> bool {
     super::super::mark_length(text) == Some(text.len())
 }
 
+/// A value with marks in it, judged as if a token stood in the place of each: so it is masked as one value, and a value that
+/// was left alone before a token in it was masked is left alone afterwards.
+fn unmask(text: &[u8]) -> Option<Vec<u8>> {
+    let mark = super::super::MARK.as_bytes();
+    if !text.windows(mark.len()).any(|w| w == mark) {
+        return None;
+    }
+    let (mut out, mut at) = (Vec::with_capacity(text.len()), 0);
+    while let Some(&byte) = text.get(at) {
+        match super::super::mark_length(text.get(at..).unwrap_or_default()) {
+            Some(length) => {
+                out.extend_from_slice(b"q8Zk1TmV7x0bYw3RcNe5");
+                at += length;
+            }
+            None => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    Some(out)
+}
+
 /// Says whether a value is an expression, a reference or a template instead of a text.
 fn is_expression(text: &[u8]) -> bool {
     let Some(&first) = text.first() else { return true };
     const INSIDE: [&[u8]; 7] = [b"${", b"{{", b"$(", b"<%", b"://", b"()", b"%("];
     if matches!(first, b'$' | b'<' | b'%' | b'(' | b'[' | b'{') || INSIDE.iter().any(|i| contains(text, i)) {
-        // A mark with something around it was a value that is masked in part: it goes whole.
-        return !text.windows(10).any(|w| w == b"[REDACTED:");
+        return true;
     }
     if text.contains(&b' ') || text.contains(&b'\t') {
         return true;
@@ -258,7 +284,6 @@ fn is_expression(text: &[u8]) -> bool {
         && text
             .get(..at)
             .is_some_and(|name| name.iter().all(|&b| is(b, NAME)) && name.first().is_some_and(|&b| is(b, ALPHA)))
-        && !text.get(at..).unwrap_or_default().starts_with(b"[REDACTED:")
     {
         return true;
     }
@@ -329,9 +354,7 @@ pub(super) fn is_password(text: &[u8], quoted: bool, environment: bool) -> bool 
     if wordy && digits > 0 && text.contains(&b'_') {
         return false;
     }
-    digits > 0
-        || (symbols > 0 && count(text, ALPHA) > 0 && text.last() != Some(&b'?') && mixed(text))
-        || text.windows(10).any(|w| w == b"[REDACTED:")
+    digits > 0 || (symbols > 0 && count(text, ALPHA) > 0 && text.last() != Some(&b'?') && mixed(text))
 }
 
 fn mixed(text: &[u8]) -> bool {
@@ -341,9 +364,6 @@ fn mixed(text: &[u8]) -> bool {
 /// Whether a value that is said to be a token or key is one.
 fn is_secret(text: &[u8]) -> bool {
     const OK: Mask = NAME;
-    if text.windows(10).any(|w| w == b"[REDACTED:") {
-        return true;
-    }
     if is_expression(text) || is_dotted_name(text) {
         return false;
     }

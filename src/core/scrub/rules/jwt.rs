@@ -8,7 +8,12 @@ pub(super) const FAMILY: Family = Family {
     name: "jwt",
     pii: false,
     kinds: &["jwt"],
-    prefixes: &[Prefix::other("ey", "jwt", jwt)],
+    prefixes: &[
+        // `{"`, `{` and a line end, `{` and a space.
+        Prefix::other("eyJ", "jwt", jwt),
+        Prefix::other("ewo", "jwt", jwt),
+        Prefix::other("eyA", "jwt", jwt),
+    ],
     #[cfg(not(target_family = "wasm"))]
     examples: &[&[
         "eyJhbGciOiJIUzI1NiJ9",
@@ -68,9 +73,10 @@ fn jwt(view: &View, start: usize, _body: usize) -> Verdict {
 /// Whether the first characters decode to the start of an object.
 fn header_may_be(text: &[u8]) -> bool {
     let head = decode64(text.get(..4).unwrap_or(text), 3);
-    let space = |b: &u8| b.is_ascii_whitespace();
-    head.len() < 3
-        || (head.first() == Some(&b'{') && head.get(1..).is_some_and(|h| h.iter().all(|b| *b == b'"' || space(b))))
+    match head.as_slice() {
+        [b'{', second, _] => *second == b'"' || second.is_ascii_whitespace(),
+        _ => head.len() < 3,
+    }
 }
 
 fn is_header(text: &[u8]) -> bool {

@@ -152,7 +152,7 @@ pub(super) fn is_placeholder(text: &[u8]) -> bool {
     // Enough to tell, and bounded so that many starts in one long run stay cheap.
     let text = text.get(..64).unwrap_or(text);
     const WORDS: [&[u8]; 9] =
-        [b"example", b"xxxx", b"****", b"....", b"your", b"placeholder", b"redacted", b"changeme", b"dummy"];
+        [b"example", b"xxxx", b"****", b"...", b"your", b"placeholder", b"redacted", b"changeme", b"dummy"];
     distinct(text) < 8 || WORDS.iter().any(|word| contains(text, word))
 }
 

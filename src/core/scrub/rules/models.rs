@@ -2,7 +2,7 @@
 
 use super::super::bytes::{ALNUM, DASH, DIGIT, HEX, UNDERSCORE, URL64, count, is};
 use super::super::view::{Hit, Verdict, View};
-use super::{Family, Prefix, is_placeholder, is_wordy};
+use super::{Family, Prefix, is_placeholder};
 
 pub(super) const FAMILY: Family = Family {
     name: "models",
@@ -77,9 +77,12 @@ fn openai_legacy(view: &View, start: usize, body: usize) -> Verdict {
         return Verdict::Need(URL64, body + 320);
     }
     let text = view.slice(body, end);
-    let bounded = !is(view.before(start), UNDERSCORE | DASH);
-    let dense = text.len() >= 32 && count(text, DIGIT) >= 3 && count(text, DASH | UNDERSCORE) * 10 <= text.len();
-    if !bounded || !dense || is_placeholder(text) || is_wordy(text) {
+    if is(view.before(start), UNDERSCORE | DASH) || text.len() < 32 || is_placeholder(text) {
+        return Verdict::No;
+    }
+    let marked = text.windows(8).any(|w| w == b"T3BlbkFJ");
+    let dense = count(text, DIGIT) * 12 >= text.len() && count(text, DASH | UNDERSCORE) * 10 <= text.len();
+    if !marked && !dense {
         return Verdict::No;
     }
     Hit::new(start, end, "openai-legacy")
