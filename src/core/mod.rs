@@ -4,6 +4,7 @@
 //! clock, faults and interleavings. Modules import only from modules above them in this list.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
+pub mod base64;
 pub mod double;
 pub mod error;
 pub mod json;

@@ -1,9 +1,14 @@
 //! CRC-32 (the one of zip and PNG), four bytes at a time.
 
-const TABLES: [[u32; 256]; 4] = tables();
+/// Four tables of 256 words; worked out when they are first needed, since in the module they would cost more than their code.
+type Tables = [[u32; 256]; 4];
 
-#[allow(clippy::indexing_slicing, reason = "evaluated by the compiler; an index out of range would not build")]
-const fn tables() -> [[u32; 256]; 4] {
+thread_local! {
+    static TABLES: Box<Tables> = Box::new(tables());
+}
+
+#[allow(clippy::indexing_slicing, reason = "every index runs over the length of its table")]
+fn tables() -> Tables {
     let mut tables = [[0u32; 256]; 4];
     let mut n = 0;
     while n < 256 {
@@ -35,7 +40,10 @@ fn look(table: &[u32; 256], byte: u8) -> u32 {
 
 /// Returns the checksum of some bytes.
 pub fn crc32(bytes: &[u8]) -> u32 {
-    let [t0, t1, t2, t3] = &TABLES;
+    TABLES.with(|tables| checksum(tables, bytes))
+}
+
+fn checksum([t0, t1, t2, t3]: &Tables, bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;
     let mut words = bytes.chunks_exact(4);
     for word in words.by_ref() {

@@ -4,10 +4,8 @@
 //! finds it when opening undoes the batch, which was never acknowledged. The store itself is a [`TextStore`], so that a native
 //! test can stop after every single step.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
-
 use super::{Batch, Entries, Limits, ListOptions, SyncBackend, compare_keys, conflict};
+use crate::core::base64;
 use crate::core::error::{Error, Kind, Result};
 use crate::core::json::{self, Object, Surrogates, Value};
 
@@ -167,7 +165,7 @@ fn corrupt(what: &str) -> Error {
 fn to_text(value: &[u8]) -> String {
     match std::str::from_utf8(value) {
         Ok(text) if !text.bytes().any(|b| b < 0x20 && b != b'\n') => format!("t{text}"),
-        _ => format!("b{}", BASE64.encode(value)),
+        _ => format!("b{}", base64::encode(value)),
     }
 }
 
@@ -175,7 +173,7 @@ fn from_text(text: &str) -> Result<Vec<u8>> {
     if let Some(text) = text.strip_prefix('t') {
         return Ok(text.as_bytes().to_vec());
     }
-    text.strip_prefix('b').and_then(|text| BASE64.decode(text).ok()).ok_or_else(|| corrupt("an item"))
+    text.strip_prefix('b').and_then(|text| base64::decode(text)).ok_or_else(|| corrupt("an item"))
 }
 
 #[cfg(target_family = "wasm")]
@@ -188,6 +186,7 @@ mod page {
     use web_sys::{DomException, Storage};
 
     use super::TextStore;
+    use crate::core::base64;
     use crate::core::error::{Error, Kind, Result};
 
     /// The page's own `localStorage`.
