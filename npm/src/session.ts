@@ -1,6 +1,6 @@
 // One live session: a handle on its log in the module, its writer, and its listeners.
 import type {
-  Boundary, DerivedRequest, EventStream, JsonValue, Message, PriceTable, RequestOptions, SessionEvent, SessionHeader, KeyValueBackend, SessionStore as PublicStore, SessionUsage,
+  Boundary, DerivedRequest, EventStream, EventType, JsonValue, Message, PriceTable, RequestOptions, SessionEvent, SessionEventMap, SessionHeader, KeyValueBackend, SessionStore as PublicStore, SessionUsage,
 } from "../types/index.js";
 import type { RawSession } from "./glue.js";
 import { rawPrices } from "./cost.js";
@@ -151,6 +151,8 @@ export class Session {
     if (this.#readOnly) throw new SessionLogError("locked", "another tab or process writes this session", { id: this.id });
   }
 
+  append<T extends EventType>(type: T, data: SessionEventMap[T], options?: Options): SessionEvent<T>;
+  append(type: string, data: unknown, options?: Options): SessionEvent;
   append(type: string, data: unknown, options?: Options): SessionEvent {
     this.#checkWritable();
     return this.#appendText(type, this.#accept(type, data, options));
@@ -172,6 +174,8 @@ export class Session {
   }
 
   /** Resolves once stored; on failure nobody has seen the event and its seq is free again. */
+  appendDurable<T extends EventType>(type: T, data: SessionEventMap[T], options?: Options): Promise<SessionEvent<T>>;
+  appendDurable(type: string, data: unknown, options?: Options): Promise<SessionEvent>;
   async appendDurable(type: string, data: unknown, options?: Options): Promise<SessionEvent> {
     this.#checkWritable();
     const text = this.#accept(type, data, options);

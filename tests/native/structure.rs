@@ -230,7 +230,7 @@ fn tracked_files_name_no_machine_and_no_registry() {
     let own = "tests/native/structure.rs";
     // Spelled in parts so that this file does not find itself in other searches.
     let folders = ["work", "farm"].map(|name| format!("/{name}/"));
-    let hosts = [["registry.", "npmjs.org"].concat(), ["arti", "factory"].concat()];
+    let hosts = [["registry.", "npmjs.org"].concat(), ["/arti", "factory/"].concat()];
     let mut wrong = Vec::new();
     for (name, text) in tracked().iter().filter(|(name, _)| name != own) {
         for (at, line) in text.lines().enumerate() {
