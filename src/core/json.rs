@@ -503,11 +503,14 @@ impl IntoIterator for Object {
 
 impl<K: Into<String>, const N: usize> From<[(K, Value); N]> for Object {
     fn from(members: [(K, Value); N]) -> Self {
-        let mut object = Object::default();
-        for (key, value) in members {
-            object.set(&key.into(), value);
-        }
-        object
+        // By way of one list, so that the work exists once and not for every length.
+        Object::of(members.into_iter().map(|(key, value)| (key.into(), value)).collect())
+    }
+}
+
+impl Object {
+    fn of(members: Vec<(String, Value)>) -> Self {
+        members.into_iter().collect()
     }
 }
 

@@ -173,7 +173,7 @@ fn from_text(text: &str) -> Result<Vec<u8>> {
     if let Some(text) = text.strip_prefix('t') {
         return Ok(text.as_bytes().to_vec());
     }
-    text.strip_prefix('b').and_then(|text| base64::decode(text)).ok_or_else(|| corrupt("an item"))
+    text.strip_prefix('b').and_then(base64::decode).ok_or_else(|| corrupt("an item"))
 }
 
 #[cfg(target_family = "wasm")]
@@ -186,7 +186,6 @@ mod page {
     use web_sys::{DomException, Storage};
 
     use super::TextStore;
-    use crate::core::base64;
     use crate::core::error::{Error, Kind, Result};
 
     /// The page's own `localStorage`.

@@ -18,6 +18,8 @@ mod vfs;
 pub fn start() {
     crate::core::double::set(crate::core::double::Doubles {
         parse: |text| js_sys::Number::parse_float(text),
-        print: |number| js_sys::Number::from(number).to_string(10).map_or_else(|_| String::new(), String::from),
+        print: |number| {
+            js_sys::Number::from(number).to_string_with_radix(10).map_or_else(|_| String::new(), String::from)
+        },
     });
 }

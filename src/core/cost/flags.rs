@@ -2,13 +2,20 @@
 
 use crate::core::json::write_string;
 
+/// The documentation of a flag; the module goes without.
+macro_rules! said {
+    ($doc:literal) => {
+        if cfg!(target_family = "wasm") { "" } else { $doc }
+    };
+}
+
 macro_rules! flags {
     ($($name:ident $bit:literal $text:literal $doc:literal)+) => {
         impl Flags {
             $(#[doc = $doc] pub const $name: Flags = Flags(1 << $bit);)+
 
             /// Every flag with its name and documentation.
-            pub const ALL: &'static [(Flags, &'static str, &'static str)] = &[$((Flags::$name, $text, $doc),)+];
+            pub const ALL: &'static [(Flags, &'static str, &'static str)] = &[$((Flags::$name, $text, said!($doc)),)+];
         }
     };
 }

@@ -37,7 +37,7 @@ pub(super) struct Hit {
 }
 
 impl Hit {
-    pub(super) fn new(start: usize, end: usize, kind: &'static str) -> Verdict {
+    pub(super) fn verdict(start: usize, end: usize, kind: &'static str) -> Verdict {
         Verdict::Hit(Hit { start, end, kind, open: 0 })
     }
 }

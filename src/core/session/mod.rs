@@ -133,9 +133,7 @@ impl Session {
     ///
     /// Lines that this session already holds are passed over. `salt` stands in for lines that carry none.
     pub fn load(&mut self, bytes: &[u8], mut salt: impl FnMut() -> Salt) {
-        let mut number = 0;
-        for raw in bytes.split(|b| *b == b'\n') {
-            number += 1;
+        for (number, raw) in (1..).zip(bytes.split(|b| *b == b'\n')) {
             if raw.is_empty() {
                 continue;
             }

@@ -236,7 +236,7 @@ fn decide(detector: &Detector, view: &View, key: &Key, start: usize, end: usize,
         Class::Signature => is_signature(text),
         _ => is_secret(text),
     };
-    if secret { Hit::new(start, end, key.kind) } else { Verdict::No }
+    if secret { Hit::verdict(start, end, key.kind) } else { Verdict::No }
 }
 
 /// A mark and nothing else.
@@ -338,7 +338,7 @@ pub(super) fn is_password(text: &[u8], quoted: bool, environment: bool) -> bool 
         return false;
     }
     let known = |word: &&str| text.eq_ignore_ascii_case(word.as_bytes());
-    if NO_PASSWORDS.iter().any(|w| known(&w))
+    if NO_PASSWORDS.iter().any(known)
         || contains(text, b"your")
         || contains(text, b"example")
         || contains(text, b"xxxx")

@@ -54,7 +54,7 @@ fn slack(view: &View, start: usize, body: usize, kind: &'static str) -> Verdict 
     if text.len() < 20 || count(text, DIGIT) < 6 || is_placeholder(text) {
         Verdict::No
     } else {
-        Hit::new(start, end, kind)
+        Hit::verdict(start, end, kind)
     }
 }
 
@@ -68,7 +68,11 @@ fn slack_webhook(view: &View, start: usize, body: usize) -> Verdict {
     let path = view.slice(body, end);
     let known = path.starts_with(b"services/") || path.starts_with(b"workflows/") || path.starts_with(b"triggers/");
     let last = path.rsplit(|&b| b == b'/').next().unwrap_or_default();
-    if !known || last.len() < 20 || is_placeholder(last) { Verdict::No } else { Hit::new(start, end, "slack-webhook") }
+    if !known || last.len() < 20 || is_placeholder(last) {
+        Verdict::No
+    } else {
+        Hit::verdict(start, end, "slack-webhook")
+    }
 }
 
 fn discord_webhook(view: &View, start: usize, body: usize) -> Verdict {

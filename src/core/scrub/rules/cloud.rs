@@ -58,5 +58,5 @@ fn aws_id(view: &View, start: usize, body: usize) -> Verdict {
     if text.len() != 16 || is(view.at(end), ALNUM) || is_placeholder(text) {
         return Verdict::No;
     }
-    Hit::new(start, end, "aws-access-key-id")
+    Hit::verdict(start, end, "aws-access-key-id")
 }

@@ -53,7 +53,7 @@ fn token(view: &View, at: usize, kind: &'static str, min: usize) -> Verdict {
     if plain {
         return Verdict::No;
     }
-    Hit::new(at, at + text.len(), kind)
+    Hit::verdict(at, at + text.len(), kind)
 }
 
 /// User and password in base64.
@@ -69,7 +69,7 @@ fn basic(view: &View, at: usize) -> Verdict {
     if text.len() < 8 || !printable || !pair || decoded.len() * 4 < text.len().min(256) * 2 {
         Verdict::No
     } else {
-        Hit::new(at, end, "basic-auth")
+        Hit::verdict(at, end, "basic-auth")
     }
 }
 
@@ -118,5 +118,5 @@ pub(super) fn cookie(view: &View, at: usize, _quote: u8) -> Verdict {
     {
         return Verdict::No;
     }
-    Hit::new(at, end, "cookie")
+    Hit::verdict(at, end, "cookie")
 }

@@ -67,7 +67,7 @@ fn jwt(view: &View, start: usize, _body: usize) -> Verdict {
             }
         }
     }
-    if view.open(end) { Verdict::Need(URL64, end + PAYLOAD) } else { Hit::new(start, end, "jwt") }
+    if view.open(end) { Verdict::Need(URL64, end + PAYLOAD) } else { Hit::verdict(start, end, "jwt") }
 }
 
 /// Whether the first characters decode to the start of an object.

@@ -144,7 +144,7 @@ fn exact(
     // The mark of a word is that it goes on: `-` or `_` or a letter outside the alphabet.
     let goes_on = is(view.at(end), ALNUM | UNDERSCORE) || is(view.before(start), UNDERSCORE | DASH | DOT);
     let fits = (min..=max).contains(&text.len()) && !goes_on && count(text, DIGIT) >= 2;
-    if !fits || is_placeholder(text) { Verdict::No } else { Hit::new(start, end, kind) }
+    if !fits || is_placeholder(text) { Verdict::No } else { Hit::verdict(start, end, kind) }
 }
 
 /// Says whether a value only shows where a secret would stand.

@@ -85,5 +85,5 @@ fn openai_legacy(view: &View, start: usize, body: usize) -> Verdict {
     if !marked && !dense {
         return Verdict::No;
     }
-    Hit::new(start, end, "openai-legacy")
+    Hit::verdict(start, end, "openai-legacy")
 }

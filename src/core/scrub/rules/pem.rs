@@ -133,7 +133,7 @@ fn end_line(view: &View, start: usize, at: usize, length: usize) -> Option<Verdi
         return Some(Verdict::Need(0, 0));
     }
     let end = if view.look(end, b"-----") == Look::Yes { end + 5 } else { end };
-    Some(if length < 24 { Verdict::No } else { Hit::new(start, end, "private-key") })
+    Some(if length < 24 { Verdict::No } else { Hit::verdict(start, end, "private-key") })
 }
 
 enum Header {

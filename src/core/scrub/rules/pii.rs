@@ -75,7 +75,7 @@ fn email(view: &View, at: usize) -> Verdict {
     let name = view.slice(host, stop);
     let top = name.rsplit(|&b| b == b'.').next().unwrap_or_default();
     let fits = name.contains(&b'.') && top.len() >= 2 && top.iter().all(|&b| is(b, ALPHA)) && view.at(stop) != b':';
-    if fits { Hit::new(at, stop, "email") } else { Verdict::No }
+    if fits { Hit::verdict(at, stop, "email") } else { Verdict::No }
 }
 
 /// Collects up to `most` digits with single separators between them; the end and the separators' count.
@@ -102,13 +102,13 @@ fn numbers(view: &View, at: usize) -> Verdict {
         return Verdict::Need(0, 0);
     }
     if !is(view.at(end), ALNUM | UNDERSCORE) && is_card(&found) {
-        return Hit::new(at, end, "card");
+        return Hit::verdict(at, end, "card");
     }
     let shape: Vec<usize> = view.slice(at, end).split(|b| !is(*b, DIGIT)).map(<[u8]>::len).collect();
     if shape == [3, 2, 4] && view.slice(at, end).iter().filter(|&&b| b == b'-').count() == 2 {
         let area = found.iter().take(3).fold(0u32, |n, &d| n * 10 + u32::from(d));
         if area != 0 && area != 666 && area < 900 {
-            return Hit::new(at, end, "ssn");
+            return Hit::verdict(at, end, "ssn");
         }
     }
     if breaks >= 2 { phone(view, at) } else { Verdict::No }
@@ -169,7 +169,7 @@ fn phone(view: &View, at: usize) -> Verdict {
     let groups: Vec<usize> = text.split(|b| !is(*b, DIGIT)).map(<[u8]>::len).filter(|&n| n > 0).collect();
     let american = groups == [3, 3, 4] && !text.contains(&b' ') | text.contains(&b'-') | text.starts_with(b"(");
     let fits = if plus { (8..=15).contains(&count_digits) && is(view.at(from), DIGIT | ALPHA) } else { american };
-    if fits && count(text, DIGIT) == count_digits { Hit::new(at, end, "phone") } else { Verdict::No }
+    if fits && count(text, DIGIT) == count_digits { Hit::verdict(at, end, "phone") } else { Verdict::No }
 }
 
 /// The length of an account number by country.
@@ -275,7 +275,7 @@ fn iban(view: &View, at: usize) -> Verdict {
     if text.len() < length || is(view.at(i), ALNUM) || mod97(&text) != 1 {
         Verdict::No
     } else {
-        Hit::new(at, i, "iban")
+        Hit::verdict(at, i, "iban")
     }
 }
 

@@ -52,7 +52,7 @@ pub(in super::super) fn at_word(view: &View, at: usize, end: usize) -> Verdict {
         return verdict;
     }
     if length == 84 && view.slice(at + 52, at + 58) == b"JQQJ99" {
-        return Hit::new(at, end, "azure-key");
+        return Hit::verdict(at, end, "azure-key");
     }
     azure_storage(view, at, end)
 }
@@ -69,7 +69,7 @@ fn azure_ad(view: &View, word: usize, tilde: usize) -> Verdict {
         return Verdict::Need(CLASS, tilde + 49);
     }
     let body = view.slice(tilde + 1, end);
-    if body.len() < 30 || is_placeholder(body) { Verdict::No } else { Hit::new(start, end, "azure-ad-secret") }
+    if body.len() < 30 || is_placeholder(body) { Verdict::No } else { Hit::verdict(start, end, "azure-ad-secret") }
 }
 
 /// The number of the bot (also right behind `bot` in a URL), a colon, 35 characters.
@@ -88,7 +88,7 @@ fn telegram(view: &View, word: usize, colon: usize) -> Verdict {
     if !fits || is_placeholder(body) || is_hex(body, body.len()) {
         Verdict::No
     } else {
-        Hit::new(start, end, "telegram-bot")
+        Hit::verdict(start, end, "telegram-bot")
     }
 }
 
@@ -132,7 +132,7 @@ fn mailchimp(view: &View, at: usize, dash: usize) -> Verdict {
     }
     let hex = view.slice(at, dash);
     let fits = is_hex(hex, 32) && distinct(hex) >= 8 && (1..=2).contains(&(end - dash - 3)) && !is(view.at(end), LOWER);
-    if fits { Hit::new(at, end, "mailchimp") } else { Verdict::No }
+    if fits { Hit::verdict(at, end, "mailchimp") } else { Verdict::No }
 }
 
 /// Marks of storage, messaging, search and other keys: where they stand, what they are, how long the key is.
@@ -172,5 +172,5 @@ fn azure_storage(view: &View, at: usize, word_end: usize) -> Verdict {
     if view.open(padded) && padded - end < 2 {
         return Verdict::Need(0, 0);
     }
-    Hit::new(at, padded, "azure-storage-key")
+    Hit::verdict(at, padded, "azure-storage-key")
 }

@@ -49,7 +49,7 @@ fn credentials(view: &View, from: usize) -> Verdict {
     let info = text.get(..at_sign).unwrap_or_default();
     let Some(colon) = info.iter().position(|&b| b == b':') else { return Verdict::No };
     let password = info.get(colon + 1..).unwrap_or_default();
-    if is_shown(password) { Verdict::No } else { Hit::new(from + colon + 1, from + at_sign, "url-password") }
+    if is_shown(password) { Verdict::No } else { Hit::verdict(from + colon + 1, from + at_sign, "url-password") }
 }
 
 /// Whether a password only stands for one.
@@ -91,6 +91,6 @@ fn user_option(view: &View, colon: usize) -> Verdict {
     if is_shown(password) || !assign::is_password(password, true, true) {
         Verdict::No
     } else {
-        Hit::new(from, end, "url-password")
+        Hit::verdict(from, end, "url-password")
     }
 }
