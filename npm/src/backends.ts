@@ -106,16 +106,6 @@ function fileName(name: string): string {
   throw new SessionLogError("invalid_argument", "the name of an OPFS store must be 1 to 100 of [A-Za-z0-9_.-]");
 }
 
-/**
- * Runs the conformance suite that the built-in backends pass against any backend. `make` opens it, several times over; the
- * suite works below the prefix `check/` and leaves nothing there.
- */
-export async function checkBackend(make: () => Promise<KeyValueBackend> | KeyValueBackend): Promise<{ passed: number; failed: Array<{ name: string; message: string }> }> {
-  if (typeof make !== "function") throw new SessionLogError("invalid_argument", "checkBackend takes a function that opens the backend");
-  const text = (await run<string>(() => call((m) => m.raw_check_backend(make)))) as string;
-  return JSON.parse(text) as { passed: number; failed: Array<{ name: string; message: string }> };
-}
-
 /** The storage a page gets without asking for one: IndexedDB where there is one, else memory. */
 export function defaultSpec(): StorageSpec {
   return hasIndexedDb() ? { kind: "indexeddb" } : { kind: "memory" };

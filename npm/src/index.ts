@@ -7,7 +7,8 @@ export { CostTotal, PriceTable, normalizeUsage, usageOfStream } from "./cost.js"
 export { VirtualFs } from "./vfs.js";
 export { UndoJournal } from "./journal.js";
 export { toJustBash } from "./just-bash.js";
-export { checkBackend, openBackend } from "./backends.js";
+export { openBackend } from "./backends.js";
+export { checkBackend } from "./check-backend.js";
 export { encrypted } from "./encrypted.js";
 export { ChatSessionController } from "./controller.js";
 export { createLlmAdapter, registerProvider } from "./adapters/index.js";

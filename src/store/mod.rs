@@ -9,6 +9,8 @@ use std::pin::Pin;
 
 use crate::core::error::{Error, Kind, Result};
 
+// Published to callers as plain code of the shell (npm/src/check-backend.ts); compiled it is too big for the module.
+#[cfg(any(not(target_family = "wasm"), feature = "conformance"))]
 pub mod conformance;
 mod crc;
 pub mod layout;
@@ -19,7 +21,7 @@ pub mod write_behind;
 
 #[cfg(target_family = "wasm")]
 pub mod indexed_db;
-#[cfg(target_family = "wasm")]
+#[cfg(all(target_family = "wasm", feature = "conformance"))]
 pub mod js;
 #[cfg(target_family = "wasm")]
 mod signal;

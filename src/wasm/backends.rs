@@ -3,21 +3,18 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use js_sys::{Array, Function, JsString, Promise, Reflect, Uint8Array};
+use js_sys::{Array, JsString, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::{JsFuture, future_to_promise};
+use wasm_bindgen_futures::future_to_promise;
 
 use super::error::throw;
 use crate::core::error::{Error, Kind, Result as CoreResult};
-use crate::core::json::{self, Value};
-use crate::store::conformance::{self, Maker, Report};
 use crate::store::indexed_db::{IndexedDb, JsBatch, Settings};
-use crate::store::js::{JsBackend, error_of};
 use crate::store::local_storage::{LocalStorage, page_storage};
 use crate::store::memory::Memory;
 use crate::store::opfs::open_worker;
 use crate::store::write_behind::{self, Input, Outcome, Output, WriteBehind};
-use crate::store::{Backend, Batch, Entries, ListOptions, LocalFuture, SyncBackend, layout};
+use crate::store::{Batch, Entries, ListOptions, SyncBackend, layout};
 
 /// A store whose calls finish before they return.
 #[wasm_bindgen]
@@ -71,35 +68,6 @@ pub fn raw_open_local_storage(prefix: &str, abandoned: Option<String>) -> Result
 #[wasm_bindgen]
 pub fn raw_open_opfs(name: String) -> Promise {
     promise(async move { Ok(RawSyncBackend(Rc::new(open_worker(&name).await?)).into()) })
-}
-
-/// Runs the conformance suite; `make` opens the backend. Resolves to JSON text `{passed, failed: [{name, message}]}`.
-#[wasm_bindgen]
-pub fn raw_check_backend(make: Function) -> Promise {
-    promise(async move { Ok(report_text(&conformance::check(&JsMaker(make)).await).into()) })
-}
-
-struct JsMaker(Function);
-
-impl Maker for JsMaker {
-    fn make(&self) -> LocalFuture<'_, Rc<dyn Backend>> {
-        Box::pin(async move {
-            let made = self.0.call0(&JsValue::UNDEFINED).map_err(|thrown| error_of(&thrown))?;
-            let object = match made.dyn_into::<Promise>() {
-                Ok(promise) => JsFuture::from(promise).await.map_err(|thrown| error_of(&thrown))?,
-                Err(object) => object,
-            };
-            Ok(Rc::new(JsBackend::new(object)?) as Rc<dyn Backend>)
-        })
-    }
-}
-
-fn report_text(report: &Report) -> String {
-    let failed = report.failed.iter().map(|(name, message)| {
-        json::Object::from([("name", Value::from(*name)), ("message", message.as_str().into())]).into()
-    });
-    let failed = Value::Array(failed.collect());
-    json::Object::from([("passed", Value::from(f64::from(report.passed))), ("failed", failed)]).to_text()
 }
 
 /// A store in IndexedDB; values pass through without a copy into the module.

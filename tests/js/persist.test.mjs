@@ -41,6 +41,84 @@ test("a backend of a caller's own is checked, and a bad one is found out", async
   await assert.rejects(checkBackend(null), { code: "invalid_argument" });
 });
 
+/** A backend with one fault; each is what a careless author might write. */
+const FAULTS = {
+  "ignores checks": [(b, real) => { b.transact = (batch) => real.transact({ ...batch, checks: [] }); }, "a failed check writes nothing"],
+  "writes before it checks": [(b, real) => {
+    b.transact = async (batch) => { await real.transact({ puts: batch.puts.slice(0, 1) }); await real.transact(batch); };
+  }, "a failed check writes nothing"],
+  "looks at the first check only": [(b, real) => { b.transact = (batch) => real.transact({ ...batch, checks: batch.checks.slice(0, 1) }); }, "one failed check of several fails all"],
+  "rejects without a code": [(b, real) => {
+    b.transact = (batch) => real.transact(batch).catch(() => { throw new Error("no"); });
+  }, "checks for absent and present values"],
+  "includes the end of a range": [(b, real) => { b.list = (start, end, options) => real.list(start, `${end}\0`, options); }, "ranges are half open"],
+  "orders by code points": [(b, real) => {
+    b.list = async (...args) => (await real.list(...args)).sort(([x], [y]) => Buffer.compare(Buffer.from(x), Buffer.from(y)) * (args[2]?.reverse ? -1 : 1));
+  }, "keys are listed by code units"],
+  "takes an empty value for none": [(b, real) => {
+    b.get = async (key) => { const found = await real.get(key); return found?.length === 0 ? null : found; };
+  }, "an empty value is a value"],
+  "answers undefined for none": [(b, real) => { b.get = async (key) => (await real.get(key)) ?? undefined; }, "an absent key has no value"],
+  "forgets deletes": [(b, real) => { b.transact = (batch) => real.transact({ ...batch, deletes: [] }); }, "a later put replaces, a delete removes"],
+  "ignores the limit": [(b, real) => { b.list = (start, end, options) => real.list(start, end, { ...options, limit: undefined }); }, "limit, reverse and keysOnly"],
+  "ignores reverse": [(b, real) => { b.list = (start, end, options) => real.list(start, end, { ...options, reverse: false }); }, "limit, reverse and keysOnly"],
+  "lets the first put of a key win": [(b, real) => { b.transact = (batch) => real.transact({ ...batch, puts: batch.puts.toReversed() }); }, "in one batch the last put of a key counts"],
+  "keeps text, not bytes": [(b, real) => {
+    b.get = async (key) => { const found = await real.get(key); return found === null ? null : new TextEncoder().encode(new TextDecoder().decode(found)); };
+  }, "every byte survives"],
+  "cuts large values": [(b, real) => { b.get = async (key) => (await real.get(key))?.subarray(0, 65_536) ?? null; }, "a large value comes back whole"],
+  "folds equivalent keys": [(b, real) => {
+    b.get = (key) => real.get(key.normalize("NFC"));
+    b.transact = ({ checks, puts, deletes }) => real.transact({
+      checks: checks.map(({ key, equals }) => ({ key: key.normalize("NFC"), equals })),
+      puts: puts.map(([key, value]) => [key.normalize("NFC"), value]),
+      deletes: deletes.map((key) => key.normalize("NFC")),
+    });
+  }, "keys may hold any character"],
+  "lists one page only": [(b, real) => { b.list = async (...args) => (await real.list(...args)).slice(0, 500); }, "many keys"],
+  "writes a batch in two steps": [(b, real) => {
+    b.transact = async (batch) => {
+      await real.transact({ ...batch, puts: batch.puts.slice(0, 1) });
+      await new Promise((resolve) => setTimeout(resolve));
+      await real.transact({ puts: batch.puts.slice(1) });
+    };
+  }, "readers see whole batches"],
+  "checks, then writes later": [(b, real) => {
+    b.transact = async (batch) => {
+      await real.transact({ checks: batch.checks });
+      await new Promise((resolve) => setTimeout(resolve));
+      await real.transact({ ...batch, checks: [] });
+    };
+  }, "conditional updates at once lose nothing"],
+  "loses half of what it holds when closed": [(b, real) => {
+    b.close = async () => { const [first] = real.keys(); if (first !== undefined) real.map.delete(first); };
+  }, "batches are whole after reopening"],
+  "deletes by prefix": [(b, real) => {
+    b.transact = async (batch) => {
+      const stems = batch.deletes.map((key) => key.split("/").slice(0, 3).join("/"));
+      await real.transact({ ...batch, deletes: real.keys().filter((key) => stems.some((stem) => key.startsWith(stem))) });
+    };
+  }, "deleting one session leaves its neighbours"],
+};
+for (const [fault, [plant, name]] of Object.entries(FAULTS)) {
+  test(`the suite finds a backend that ${fault}`, async () => {
+    const real = memoryBackend();
+    const faulty = { ...real };
+    plant(faulty, real);
+    const report = await checkBackend(() => faulty);
+    assert.ok(report.failed.some((f) => f.name === name && f.message !== ""), JSON.stringify(report.failed));
+    assert.equal(report.passed + report.failed.length, 21);
+  });
+}
+
+test("what is no backend fails every case and throws nothing", async () => {
+  for (const make of [() => null, () => ({ get() {}, list() {} }), () => { throw new Error("no"); }, async () => { throw new Error("no"); }]) {
+    const report = await checkBackend(make);
+    assert.equal(report.passed, 0);
+    assert.ok(report.failed.every((f) => f.message.startsWith("could not be opened")));
+  }
+});
+
 test("a stored write whose answer is lost is stored once", async () => {
   const backend = memoryBackend();
   const store = await open(backend);

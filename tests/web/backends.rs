@@ -1,5 +1,5 @@
 //! IndexedDB and localStorage in a real page: the conformance suite, and every fault of PERSIST.8 by patched prototypes.
-#![cfg(target_family = "wasm")]
+#![cfg(all(target_family = "wasm", feature = "conformance"))]
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,5 +1,5 @@
 //! OPFS in a dedicated worker: the conformance suite, reopening, and a file that another one holds.
-#![cfg(target_family = "wasm")]
+#![cfg(all(target_family = "wasm", feature = "conformance"))]
 
 use std::rc::Rc;
 

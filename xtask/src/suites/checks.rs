@@ -19,7 +19,7 @@ pub fn lints(config: &Config) -> Outcome<Counts> {
         run(command("cargo").args(["clippy", "--quiet", "--all-targets"]).args(args).args(["--", "-D", "warnings"]))
     };
     let mut counts = Counts::one(clippy(&["--workspace"]));
-    counts.add(Counts::one(clippy(&["--package", "sessionlog", "--target", target])));
+    counts.add(Counts::one(clippy(&["--package", "sessionlog", "--target", target, "--features", "conformance"])));
     Ok(counts)
 }
 

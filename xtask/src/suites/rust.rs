@@ -49,6 +49,7 @@ impl WebRun<'_> {
         println!("-- {browser}");
         let mut cargo = command("cargo");
         cargo.args(["test", "--no-fail-fast", "--package", "sessionlog", "--target", self.target]);
+        cargo.args(["--features", "conformance"]);
         for name in &self.tests {
             cargo.args(["--test", name]);
         }
