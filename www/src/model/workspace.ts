@@ -23,6 +23,7 @@ export interface Open {
   session: Session;
   controller: ChatSessionController;
   items: Signal<Item[]>;
+  /** What was said and not read yet; kept while idle and never sent by itself. */
   drafts: Signal<Draft[]>;
   events: Signal<readonly SessionEvent[]>;
   running: Signal<boolean>;
@@ -375,17 +376,8 @@ function describeReport(report: UndoReport): string {
 
 /** What undoing the last run would do; null when there is nothing to undo. */
 export async function previewUndo(): Promise<UndoReport | null> {
-  const open = current.value;
-  const seq = open ? lastRunSeq(open) : undefined;
-  if (!open || seq === undefined) return null;
-  return open.controller.rewind(seq, { files: true, conversation: false, preview: true });
-}
-
-function lastRunSeq(open: Open): number | undefined {
-  const items = open.items.value;
-  const files = items.findLastIndex((item) => item.kind === "files" && !item.undone);
-  if (files < 0) return undefined;
-  return items.slice(0, files).findLast((item) => item.kind === "user" && !item.steering)?.seq;
+  const run = fs().undoable[0];
+  return run === undefined ? null : fs().rewind(run, { preview: true });
 }
 
 export async function undoLastRun(how: { force?: boolean; skip?: boolean } = {}): Promise<void> {
@@ -402,9 +394,9 @@ export async function undoLastRun(how: { force?: boolean; skip?: boolean } = {})
   await explainConflict("undo", before, undoLastRun);
 }
 
-/** Asks the file system what stands in the way; trying without force changes nothing then. */
+/** Asks the file system what stands in the way. Redoing has no preview; without force it changes nothing when something does. */
 async function explainConflict(action: "undo" | "redo", run: string, retry: Conflict["retry"]): Promise<void> {
-  const report = action === "undo" ? await fs().undo({ run }) : await fs().redo();
+  const report = action === "undo" ? await fs().rewind(run, { preview: true }) : await fs().redo();
   refreshFiles();
   if (report.conflicts.length > 0) conflict.value = { action, report, retry };
   else if (report.errors.length > 0) alarm(report.errors.map(({ path, message }) => `${path}: ${message}`).join("\n"));

@@ -14,7 +14,7 @@ import "prism-code-editor/prism/languages/typescript";
 import "prism-code-editor/languages/clike";
 import "prism-code-editor/languages/html";
 import "prism-code-editor/layout.css";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 const LANGUAGES: { [ending: string]: string } = {
   js: "javascript", mjs: "javascript", ts: "typescript", tsx: "typescript", json: "json", jsonl: "json", md: "markdown", html: "html", svg: "html", xml: "html",
@@ -27,7 +27,7 @@ export default function Editor({ path, value, onInput, onSave }: { path: string;
   const calls = useRef({ onInput, onSave });
   calls.current = { onInput, onSave };
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const ending = path.slice(path.lastIndexOf(".") + 1).toLowerCase();
     const made = createEditor(
       place.current,
@@ -51,7 +51,7 @@ export default function Editor({ path, value, onInput, onSave }: { path: string;
     return () => made.remove();
   }, [path]);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const made = editor.current;
     if (made && made.value !== value) made.setOptions({ value });
   }, [value]);

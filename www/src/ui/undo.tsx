@@ -47,7 +47,7 @@ export function UndoPreview() {
       <p>Taking the last run back changes these files. It can be done again afterwards.</p>
       {report === undefined && <p>Looking…</p>}
       {report && <Report report={report} />}
-      {report === null && <p>The last run belongs to another session; its files go back all the same.</p>}
+      {report === null && <p>There is nothing to put back.</p>}
       {changes.length > 0 && (
         <>
           <h3>What the run had done</h3>
