@@ -57,9 +57,7 @@ export async function run(page, task) {
 }
 
 export async function ended(page) {
-  const stop = page.getByRole("button", { name: "Stop" });
   await page.waitForFunction(() => document.querySelector(".composer .stop")?.disabled === true);
-  await stop.waitFor();
 }
 
 export async function until(check, what, forMs = 10_000) {

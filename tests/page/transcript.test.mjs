@@ -38,6 +38,7 @@ story("markdown is rendered and no markup of a model runs", async (page) => {
   await answer.locator("strong", { hasText: "bold" }).waitFor();
   assert.equal(await answer.getByRole("link", { name: "a link" }).getAttribute("rel"), "noopener noreferrer");
   assert.equal(await answer.locator("img, script, iframe, svg, [style], [onerror], a[href^='javascript']").count(), 0);
+  await answer.getByText("<img src=x onerror").waitFor();
   assert.equal(await page.title(), "sessionlog");
 });
 
@@ -99,7 +100,7 @@ story("what is sent while it runs steers the run", async (page) => {
   await send(page).click();
   await ended(page);
   await transcript(page).getByRole("article", { name: "You, while it ran" }).waitFor();
-  await transcript(page).getByText("steered to here", { exact: true }).last().waitFor();
+  await transcript(page).locator(".prose", { hasText: "steered to here" }).waitFor();
 });
 
 /** A session of many messages, as a file. */

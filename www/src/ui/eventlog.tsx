@@ -119,27 +119,30 @@ function Events() {
 const EventRow = memo(function EventRow({ event, open }: { event: SessionEvent; open: boolean }) {
   const { json, redactions } = entryOf(event);
   const cost = event.type === "step/end" ? stepCost(event.data.usage) : null;
-  const toggle = () => {
+  const toggle = (change: Event) => {
+    const now = (change.currentTarget as HTMLDetailsElement).open;
+    if (now === open) return;
     const next = new Set(expanded.value);
-    if (!next.delete(event.id)) next.add(event.id);
+    if (now) next.add(event.id);
+    else next.delete(event.id);
     expanded.value = next;
   };
   return (
-    <div class="event">
-      <button type="button" class="event-head" aria-expanded={open} onClick={toggle}>
+    <details class="event" open={open} onToggle={toggle}>
+      <summary class="event-head">
         <span class="seq">{event.seq}</span>
         <span class={`type ${event.type.split("/")[0]}`}>{event.type}</span>
         <span class="sum"><Plain text={json.slice(0, 160)} /></span>
         {redactions.length > 0 && <span class="badge" title={redactions.map(({ type, count }) => `${count} × ${type}`).join(", ")}>{total(redactions)} redacted</span>}
         {cost && <span class="badge plain">{money(cost)}</span>}
-      </button>
+      </summary>
       {open && (
         <div class="raw">
           <pre class="scroller" tabIndex={0} role="group" aria-label={`Event ${event.seq}`}><Plain text={JSON.stringify(event, null, 2)} /></pre>
           <Copy text={JSON.stringify(event, null, 2)} />
         </div>
       )}
-    </div>
+    </details>
   );
 });
 

@@ -234,7 +234,7 @@ function FileView({ path }: { path: string }) {
       {stored === undefined && <p class="empty">This file is no text, or too long to show.</p>}
       {stored !== undefined && mode === "edit" && (
         <Suspense fallback={<textarea class="plain-editor" aria-label="File content" value={draft ?? stored ?? ""} readOnly />}>
-          <Editor path={path} value={draft ?? stored ?? ""} onInput={setDraft} onSave={save} />
+          <Editor path={path} value={draft ?? stored ?? ""} onInput={(text) => setDraft(text === stored ? null : text)} onSave={save} />
         </Suspense>
       )}
       {stored !== undefined && mode === "diff" && (

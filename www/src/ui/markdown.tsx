@@ -5,7 +5,12 @@ import { memo } from "preact/compat";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { splitMarks } from "../model/redactions.ts";
 
-const marked = new Marked({ gfm: true, breaks: true, async: false });
+// Markup that a model wrote is text like any other: shown, not parsed. The sanitiser behind it is the second wall.
+const marked = new Marked({ gfm: true, breaks: true, async: false, renderer: { html: ({ text }) => escape(text) } });
+
+function escape(text: string): string {
+  return text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+}
 
 const TAGS = [
   "p", "br", "hr", "strong", "em", "del", "code", "pre", "blockquote", "ul", "ol", "li", "h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td", "a",

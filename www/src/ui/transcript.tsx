@@ -210,7 +210,8 @@ function Note({ item }: { item: NoteItem }) {
   const [open, toggle] = useFold(`n:${item.key}`, false);
   const text = (
     <>
-      {item.tone !== "plain" && <Icon name="warning" size={14} />} <Plain text={item.text} />
+      {item.tone !== "plain" && <Icon name="warning" size={14} />}
+      <span><Plain text={item.text} /></span>
     </>
   );
   if (!item.detail) return <p class={`row note ${item.tone}`}>{text}</p>;

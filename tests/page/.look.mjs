@@ -1,0 +1,16 @@
+import { launch, openPage, run, servePage, ended } from "./helper.mjs";
+const server = await servePage(); const browser = await launch();
+const ctx = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+const page = await openPage(ctx, server.url);
+page.on("console", (m) => console.log("console:", m.text()));
+await page.getByRole("textbox", { name: "Message" }).fill("say The beginning\nwait 20000");
+await page.getByRole("button", { name: "Send" }).click();
+await page.waitForTimeout(800);
+await page.getByRole("button", { name: "Stop" , exact: true}).click(); await ended(page);
+await page.waitForTimeout(300);
+console.log(await page.getByRole("log").innerText());
+console.log(await page.getByRole("region", { name: "Event log" }).innerText());
+await run(page, "say **hey** <img src=x onerror=alert(1)> done\nwait 1500");
+await page.screenshot({ path: "/tmp/shots/now.png" });
+console.log(page.faults);
+await browser.close(); await server.stop();
