@@ -93,14 +93,14 @@ function describe(callId: string, path: string, before: string | null | undefine
 export class ChangeRecorder {
   #before = new Map<string, Array<[string, string | null | undefined]>>();
   constructor(
-    private readonly fs: VirtualFs,
+    private readonly fs: () => VirtualFs,
     private readonly session: Session,
   ) {}
 
   observe(event: SessionEvent): void {
     if (event.type === "tool/call") {
       const paths = [...new Set(pathsOf(event.data.args).map(absolute))];
-      if (paths.length > 0) this.#before.set(event.data.id, paths.map((path) => [path, textOf(this.fs, path)]));
+      if (paths.length > 0) this.#before.set(event.data.id, paths.map((path) => [path, textOf(this.fs(), path)]));
     } else if (event.type === "tool/result") {
       const before = this.#before.get(event.data.id);
       this.#before.delete(event.data.id);
@@ -109,7 +109,7 @@ export class ChangeRecorder {
   }
 
   #changes(callId: string, before: Array<[string, string | null | undefined]>): FileChange[] {
-    const changes = before.flatMap(([path, text]) => describe(callId, path, text, textOf(this.fs, path)) ?? []);
+    const changes = before.flatMap(([path, text]) => describe(callId, path, text, textOf(this.fs(), path)) ?? []);
     const gone = changes.find(({ kind }) => kind === "deleted");
     const came = changes.find(({ kind }) => kind !== "deleted");
     // One file gone and one come in a single call with the same text is a move.

@@ -37,6 +37,8 @@ export interface NoteItem extends Base {
   tone: "plain" | "warn" | "bad";
   text: string;
   detail?: string;
+  /** The turn ended before its time and can be gone on with. */
+  resumable?: boolean;
 }
 export interface FilesItem extends Base {
   kind: "files";
@@ -59,6 +61,8 @@ export function textOfParts(parts: string | readonly ContentPart[] | undefined):
   return parts.map((part) => (part.type === "text" ? part.text : `[${part.type}: ${part.mediaType}]`)).join("\n");
 }
 
+const RESUMABLE = new Set(["cancelled", "aborted", "error", "disposed", "interrupted", "max-tokens", "max-steps", "budget-reached"]);
+
 const END_NOTES: { [kind: string]: { tone: NoteItem["tone"]; text: string } } = {
   aborted: { tone: "warn", text: "Stopped. What had arrived is kept." },
   cancelled: { tone: "warn", text: "Stopped. What had arrived is kept." },
@@ -72,12 +76,9 @@ const END_NOTES: { [kind: string]: { tone: NoteItem["tone"]; text: string } } = 
   "budget-reached": { tone: "warn", text: "The cost limit was reached. What was done is kept." },
 };
 
-/** One letter case and slash form for a path, to compare what events name with what the file system lists. */
 export class Timeline {
   items: Item[] = [];
   drafts: Draft[] = [];
-  /** User messages and answers so far, for the reader's position in a long session. */
-  turn = -1;
   #tools = new Map<string, string>();
   #turnChanges: FileChange[] = [];
   #queue = new Map<string, string>();
@@ -108,7 +109,6 @@ export class Timeline {
         this.#push({ ...base, kind: "note", key: event.id, tone: "plain", text: "Context was added.", detail: event.data.text });
         break;
       case "turn/start":
-        this.turn = event.data.turn;
         this.#turnChanges = [];
         break;
       case "assistant/chunk":
@@ -259,7 +259,7 @@ export class Timeline {
     }
     const note = END_NOTES[reason.kind];
     const detail = reason.kind === "error" ? reason.message : "reason" in reason ? reason.reason : undefined;
-    if (note) this.#push({ seq: event.seq, at: event.at, kind: "note", key: event.id, ...note, ...(detail ? { detail } : {}) });
+    if (note) this.#push({ seq: event.seq, at: event.at, kind: "note", key: event.id, ...note, ...(detail ? { detail } : {}), resumable: RESUMABLE.has(reason.kind) });
     if (this.#turnChanges.length > 0) this.#push({ seq: event.seq, at: event.at, kind: "files", key: `f:${event.id}`, changes: this.#turnChanges, undone: false });
     this.#turnChanges = [];
   }

@@ -1,8 +1,8 @@
 // The page's state: one store, one file system, the open session with its controller. Everything the views read is a signal.
 import { batch, computed, signal, type Signal } from "@preact/signals";
 import init, {
-  ChatSessionController, SessionLogError, SessionStore, VirtualFs, fileTools, type Cost, type Session, type SessionEvent, type SessionSummary, type SessionUsage,
-  type StorageStatus, type UndoReport,
+  ChatSessionController, SessionLogError, SessionStore, VirtualFs, fileTools, type Cost, type ExecutionResult, type RunConfig, type Session,
+  type SessionEvent, type SessionSummary, type SessionUsage, type StorageStatus, type UndoReport,
 } from "sessionlog";
 import { ChangeRecorder, declareChanges, type FileChange } from "./changes.ts";
 import { recall, remember, model, providerOptions, settings } from "./settings.ts";
@@ -21,7 +21,8 @@ export interface Toast {
 /** A session that is open in this tab, with everything the views show of it. */
 export interface Open {
   session: Session;
-  controller: ChatSessionController;
+  /** Made when it is needed, and anew when the files were read again. */
+  controller: ChatSessionController | null;
   items: Signal<Item[]>;
   /** What was said and not read yet; kept while idle and never sent by itself. */
   drafts: Signal<Draft[]>;
@@ -66,6 +67,10 @@ function must<T>(value: T | undefined): T {
 }
 export const store = (): SessionStore => must(theStore);
 export const fs = (): VirtualFs => must(theFs);
+
+function controllerOf(open: Open): ChatSessionController {
+  return (open.controller ??= new ChatSessionController({ store: store(), session: open.session, fs: fs(), outputFn: () => {} }));
+}
 
 // ---------------------------------------------------------------- messages to the person
 
@@ -126,7 +131,8 @@ export async function openWorkspace(): Promise<void> {
       lockTimeoutMs: 0,
       onWarning: ({ code, message }) => console.warn(`sessionlog: ${code}: ${message}`),
     });
-    theFs = await VirtualFs.open({ storage: { kind: "indexeddb", name: "sessionlog-files" } });
+    theFs = await openFiles();
+    watchFiles();
     await finishDeletes();
     await refreshSessions();
     await refreshStorage();
@@ -183,6 +189,63 @@ export function refreshFiles(): void {
   });
 }
 
+// ---------------------------------------------------------------- files, shared by all tabs
+
+const FILES = "sessionlog.page.files";
+const tabs = "BroadcastChannel" in globalThis ? new BroadcastChannel(FILES) : null;
+let working = 0;
+let stale = false;
+
+function openFiles(): Promise<VirtualFs> {
+  return VirtualFs.open({ storage: { kind: "indexeddb", name: "sessionlog-files" } });
+}
+
+/** One tab changes files at a time; the others read them again when it says that it has. */
+function watchFiles(): void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  tabs?.addEventListener("message", () => {
+    stale = true;
+    clearTimeout(timer);
+    timer = setTimeout(() => attempt(readFilesAgain), 150);
+  });
+}
+
+async function readFilesAgain(): Promise<void> {
+  if (!stale || working > 0) return;
+  stale = false;
+  const old = fs();
+  theFs = await openFiles();
+  for (const open of opened.values()) {
+    open.controller?.dispose();
+    open.controller = null;
+  }
+  refreshFiles();
+  await old.dispose().catch(() => {});
+}
+
+/** Runs what changes files: after another tab has finished with them, on what it left, and tells the others. */
+export async function withFiles<T>(work: () => Promise<T> | T): Promise<T> {
+  const inside = async (): Promise<T> => {
+    await readFilesAgain();
+    working++;
+    try {
+      const result = await work();
+      await fs().flush();
+      return result;
+    } finally {
+      working--;
+      refreshFiles();
+      tabs?.postMessage("changed");
+    }
+  };
+  if (working > 0 || !("locks" in navigator)) return inside();
+  const patience = setTimeout(() => toast("Waiting for another tab to finish with the files…"), 600);
+  return navigator.locks.request(FILES, () => {
+    clearTimeout(patience);
+    return inside();
+  });
+}
+
 export async function openSession(id: string): Promise<Open> {
   const open = opened.get(id) ?? wire(await store().resume(id));
   show(open);
@@ -200,11 +263,10 @@ const FILE_EVENTS = new Set(["tool/result", "turn/end", "undo/applied", "undo/re
 
 function wire(session: Session): Open {
   const timeline = Timeline.of(session.events);
-  const controller = new ChatSessionController({ store: store(), session, fs: fs(), outputFn: () => {} });
-  const recorder = new ChangeRecorder(fs(), session);
+  const recorder = new ChangeRecorder(fs, session);
   const open: Open = {
     session,
-    controller,
+    controller: null,
     items: signal(timeline.items),
     drafts: signal(timeline.drafts),
     events: signal(session.events),
@@ -324,21 +386,32 @@ export async function send(text: string): Promise<void> {
   const task = text.trim();
   if (task === "") return;
   const open = current.value ?? (await newSession());
-  if (open.running.value) {
-    open.controller.steer(task);
-    return;
-  }
+  if (open.running.value) controllerOf(open).steer(task);
+  else await runTask(open, (config) => controllerOf(open).executeTask(task, config));
+}
+
+/** Goes on with a turn that ended before its time. */
+export async function goOn(): Promise<void> {
+  const open = current.value;
+  if (open && !open.running.value) await runTask(open, (config) => controllerOf(open).resumeTurn(config));
+}
+
+function runConfig(): RunConfig {
+  const value = model.value;
+  const { system, approval, maxCostUsd } = settings.value;
+  return {
+    model: value,
+    providerOptions: providerOptions(value),
+    ...(system.trim() !== "" ? { system } : {}),
+    ...(maxCostUsd.trim() !== "" ? { maxCostUsd: maxCostUsd.trim() } : {}),
+    ...(approval === "policy" ? { tools: fileTools({ approval: "policy" }) } : {}),
+  };
+}
+
+async function runTask(open: Open, work: (config: RunConfig) => Promise<ExecutionResult>): Promise<void> {
   open.running.value = true;
   try {
-    const value = model.value;
-    const { system, approval, maxCostUsd } = settings.value;
-    const { runResult, warnings } = await open.controller.executeTask(task, {
-      model: value,
-      providerOptions: providerOptions(value),
-      ...(system.trim() !== "" ? { system } : {}),
-      ...(maxCostUsd.trim() !== "" ? { maxCostUsd: maxCostUsd.trim() } : {}),
-      ...(approval === "policy" ? { tools: fileTools({ approval: "policy" }) } : {}),
-    });
+    const { runResult, warnings } = await withFiles(() => work(runConfig()));
     for (const warning of warnings) alarm(warning);
     if (runResult.status === "failed" && runResult.errorMessage) alarm(runResult.errorMessage);
     announce(open);
@@ -346,7 +419,6 @@ export async function send(text: string): Promise<void> {
     alarm(error);
   } finally {
     open.running.value = false;
-    refreshFiles();
     refreshSoon();
   }
 }
@@ -358,11 +430,18 @@ function announce(open: Open): void {
 }
 
 export function stop(): void {
-  current.value?.controller.cancel("stopped by the user");
+  current.value?.controller?.cancel("stopped by the user");
 }
 
 export function resolveApproval(callId: string, verdict: "approved" | "denied"): void {
-  attempt(() => current.value?.controller.resolveApproval(callId, verdict));
+  const open = current.value;
+  if (open) attempt(() => controllerOf(open).resolveApproval(callId, verdict));
+}
+
+/** Takes back what was said and not read yet. */
+export function dropDraft(id: string): void {
+  const open = current.value;
+  if (open) attempt(() => controllerOf(open).dropDraft(id));
 }
 
 // ---------------------------------------------------------------- undo, redo, rewind
@@ -383,8 +462,7 @@ export async function previewUndo(): Promise<UndoReport | null> {
 export async function undoLastRun(how: { force?: boolean; skip?: boolean } = {}): Promise<void> {
   const open = current.value ?? (await newSession());
   const before = fs().undoable[0];
-  const done = await open.controller.undoLastRun(how);
-  refreshFiles();
+  const done = await withFiles(() => controllerOf(open).undoLastRun(how));
   if (done) {
     conflict.value = null;
     announcement.value = "The last run was undone.";
@@ -396,8 +474,7 @@ export async function undoLastRun(how: { force?: boolean; skip?: boolean } = {})
 
 /** Asks the file system what stands in the way. Redoing has no preview; without force it changes nothing when something does. */
 async function explainConflict(action: "undo" | "redo", run: string, retry: Conflict["retry"]): Promise<void> {
-  const report = action === "undo" ? await fs().rewind(run, { preview: true }) : await fs().redo();
-  refreshFiles();
+  const report = await (action === "undo" ? fs().rewind(run, { preview: true }) : withFiles(() => fs().redo()));
   if (report.conflicts.length > 0) conflict.value = { action, report, retry };
   else if (report.errors.length > 0) alarm(report.errors.map(({ path, message }) => `${path}: ${message}`).join("\n"));
 }
@@ -405,8 +482,7 @@ async function explainConflict(action: "undo" | "redo", run: string, retry: Conf
 export async function redoLastUndo(how: { force?: boolean; skip?: boolean } = {}): Promise<void> {
   const open = current.value ?? (await newSession());
   const before = fs().redoable[0];
-  const done = how.force || how.skip ? (await fs().redo(how)).ok : await open.controller.redoLastUndo();
-  refreshFiles();
+  const done = await withFiles(async () => (how.force || how.skip ? (await fs().redo(how)).ok : controllerOf(open).redoLastUndo()));
   if (done) conflict.value = null;
   else if (before === undefined) toast("There is nothing to put back.");
   else await explainConflict("redo", before, redoLastUndo);
@@ -415,8 +491,7 @@ export async function redoLastUndo(how: { force?: boolean; skip?: boolean } = {}
 export async function rewind(seq: number, what: { files: boolean; conversation: boolean }, how: { force?: boolean } = {}): Promise<void> {
   const open = current.value;
   if (!open) return;
-  const report = await open.controller.rewind(seq, { ...what, ...how });
-  refreshFiles();
+  const report = await withFiles(() => controllerOf(open).rewind(seq, { ...what, ...how }));
   if (report.ok) {
     conflict.value = null;
     const files = describeReport(report);
@@ -430,7 +505,7 @@ export async function rewind(seq: number, what: { files: boolean; conversation: 
 
 export function previewRewind(seq: number): Promise<UndoReport> {
   const open = must(current.value ?? undefined);
-  return open.controller.rewind(seq, { files: true, conversation: true, preview: true });
+  return controllerOf(open).rewind(seq, { files: true, conversation: true, preview: true });
 }
 
 /** Changes of the last run that still stands, the newest last. */

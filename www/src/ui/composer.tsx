@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { changeSettings, model, models } from "../model/settings.ts";
-import { attempt, busy, current, redoable, redoLastUndo, send, stop, undoable, undoLastRun } from "../model/workspace.ts";
+import { attempt, busy, current, dropDraft, redoable, redoLastUndo, send, stop, undoable, undoLastRun } from "../model/workspace.ts";
 import { Icon } from "./icon.tsx";
 import { settingsOpen } from "./settings.tsx";
 import { undoPreviewOpen } from "./undo.tsx";
@@ -38,7 +38,10 @@ export function Composer() {
       {current.value && current.value.drafts.value.length > 0 && (
         <ul class="drafts" aria-label="Waiting to be read">
           {current.value.drafts.value.map(({ id, text: draft }) => (
-            <li key={id}><Icon name="steer" size={12} /> {draft}</li>
+            <li key={id}>
+              <Icon name="steer" size={12} /> <span>{draft}</span>
+              {!readOnly && <button type="button" class="link" onClick={() => { text.value = text.value === "" ? draft : `${text.value}\n${draft}`; dropDraft(id); box.current?.focus(); }}>Take it back</button>}
+            </li>
           ))}
         </ul>
       )}

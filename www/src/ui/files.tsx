@@ -4,7 +4,7 @@ import { lazy, Suspense } from "preact/compat";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { makePatch, textOf } from "../model/changes.ts";
 import { beforeLastRun } from "../model/before.ts";
-import { alarm, attempt, bytesText, current, filesRevision, fs, phase, refreshFiles, toast } from "../model/workspace.ts";
+import { attempt, bytesText, current, filesRevision, fs, phase, toast, withFiles } from "../model/workspace.ts";
 import { Diff } from "./diff.tsx";
 import { Icon } from "./icon.tsx";
 
@@ -149,16 +149,14 @@ function NewFile() {
   const make = (name: string) => {
     setAsking(false);
     if (name.trim() === "") return;
-    attempt(async () => {
+    attempt(() => withFiles(() => {
       const path = `/${name.trim().replace(/^\/+/, "")}`;
       if (fs().exists(path)) throw new Error(`${path} exists already.`);
       const folder = path.slice(0, path.lastIndexOf("/"));
       if (folder !== "") fs().mkdir(folder, { recursive: true });
       fs().writeFile(path, "");
-      await fs().flush();
-      refreshFiles();
       chosenPath.value = path;
-    });
+    }));
   };
   return (
     <input
@@ -190,10 +188,8 @@ function FileView({ path }: { path: string }) {
     const text = latest.current;
     if (text === null) return;
     attempt(async () => {
-      fs().writeFile(path, text);
-      await fs().flush();
+      await withFiles(() => fs().writeFile(path, text));
       setDraft((now) => (now === text ? null : now));
-      refreshFiles();
     });
   };
   // What is typed is kept without asking: a moment after the last key, and when the file is left.
@@ -207,13 +203,11 @@ function FileView({ path }: { path: string }) {
   const remove = () => {
     const bytes = fs().readFile(path);
     attempt(async () => {
-      fs().rm(path);
-      await fs().flush();
+      await withFiles(() => fs().rm(path));
       chosenPath.value = null;
-      refreshFiles();
       toast(`Deleted ${path}.`, {
         label: "Keep it after all",
-        run: () => attempt(async () => { fs().writeFile(path, bytes); await fs().flush(); refreshFiles(); }),
+        run: () => attempt(() => withFiles(() => fs().writeFile(path, bytes))),
       });
     });
   };
@@ -246,17 +240,4 @@ function FileView({ path }: { path: string }) {
       )}
     </div>
   );
-}
-
-/** Files dropped on the tree become files of the workspace. */
-export async function addFiles(files: readonly File[]): Promise<void> {
-  for (const file of files) {
-    try {
-      fs().writeFile(`/${file.name}`, new Uint8Array(await file.arrayBuffer()));
-    } catch (error) {
-      alarm(error);
-    }
-  }
-  await fs().flush();
-  refreshFiles();
 }

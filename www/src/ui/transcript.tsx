@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import { memo } from "preact/compat";
 import { useCallback, useRef, useState } from "preact/hooks";
 import type { AssistantItem, FilesItem, Item, NoteItem, RewoundItem, ToolItem, UserItem } from "../model/timeline.ts";
-import { attempt, current, forkSession, resolveApproval, toast, type Open } from "../model/workspace.ts";
+import { attempt, current, forkSession, goOn, resolveApproval, toast, type Open } from "../model/workspace.ts";
 import { ChangeSummary, Diff } from "./diff.tsx";
 import { Icon } from "./icon.tsx";
 import { Markdown, Plain } from "./markdown.tsx";
@@ -214,13 +214,27 @@ function Note({ item }: { item: NoteItem }) {
       <span><Plain text={item.text} /></span>
     </>
   );
-  if (!item.detail) return <p class={`row note ${item.tone}`}>{text}</p>;
   return (
-    <details class={`row note ${item.tone}`} open={open || item.tone === "bad"} onToggle={toggle}>
-      <summary>{text}</summary>
-      <p class="detail"><Plain text={item.detail} /></p>
-    </details>
+    <div class={`row note ${item.tone}`}>
+      {item.detail
+        ? (
+          <details open={open || item.tone === "bad"} onToggle={toggle}>
+            <summary>{text}</summary>
+            <p class="detail"><Plain text={item.detail} /></p>
+          </details>
+        )
+        : <p>{text}</p>}
+      {item.resumable && <GoOn seq={item.seq} />}
+    </div>
   );
+}
+
+/** Offered only where nothing was said since. */
+function GoOn({ seq }: { seq: number }) {
+  const open = current.value;
+  const last = open?.items.value.findLast((item) => item.kind === "user" || item.kind === "note" && item.resumable);
+  if (!open || open.running.value || open.readOnly.value || last?.seq !== seq) return null;
+  return <button type="button" onClick={() => attempt(goOn)}>Go on</button>;
 }
 
 function Files({ item }: { item: FilesItem }) {

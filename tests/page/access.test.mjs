@@ -1,0 +1,93 @@
+// For everyone: axe on every view, keyboard alone, phone width, and the names that a screen reader finds.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { ended, run, transcript, treeItem, until } from "./helper.mjs";
+import { suite } from "./suite.mjs";
+
+const { story } = suite();
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+async function check(page, what) {
+  // Through the debugger, not as a script of the page: the policy would refuse it, rightly.
+  const found = await page.evaluate(`${axe}; axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html, any }) => html.slice(0, 160) + " " + any.map(({ message }) => message).join("; ")).join(" | ")))`);
+  assert.deepEqual(found, [], `axe on ${what}`);
+}
+
+for (const colorScheme of ["light", "dark"]) {
+  story(`axe finds nothing on any view, ${colorScheme}`, async (page) => {
+    await check(page, "first use");
+    await run(page, "think so\nwrite src/a.js: const a = 1;\nwrite b.md: # Hello\nsecret\nfail\nsay # Head\nsay | a | b |\nsay [link](https://example.com)");
+    await transcript(page).locator("summary").first().click();
+    await check(page, "conversation");
+    await page.getByRole("button", { name: "Settings" }).click();
+    await check(page, "settings");
+    await page.keyboard.press("Escape");
+    await treeItem(page, "/src/a.js").click();
+    await page.locator(".editor textarea").waitFor();
+    await check(page, "editor");
+    await page.getByRole("button", { name: "Diff" }).click();
+    await check(page, "diff");
+    for (const tab of ["Redacted", "Spent", "Request"]) {
+      await page.getByRole("tab", { name: tab }).click();
+      await page.waitForTimeout(150);
+      await check(page, tab);
+    }
+    await page.getByRole("button", { name: "Preview what would go back" }).click();
+    await page.getByRole("dialog", { name: "What goes back" }).locator(".report").waitFor();
+    await check(page, "undo preview");
+    await page.keyboard.press("Escape");
+    await page.getByRole("navigation", { name: "Sessions" }).getByRole("button", { name: "More" }).first().click();
+    await check(page, "session menu");
+    await page.keyboard.press("Escape");
+    await run(page, "crash");
+    await page.getByRole("alert").first().waitFor();
+    await check(page, "an error");
+  }, { context: { colorScheme } });
+}
+
+story("axe finds nothing at phone width, and nothing is wider than the screen", async (page) => {
+  await run(page, "write a-file-with-quite-a-long-name-for-a-phone.txt: hello\nsecret\nsay done");
+  for (const view of ["List", "Chat", "Files", "Log"]) {
+    await page.locator(".views").getByRole("button", { name: view }).click();
+    await page.waitForTimeout(100);
+    await check(page, `phone ${view}`);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${view} fits`);
+    const outside = await page.evaluate(() => [...document.querySelectorAll("button, input, select, textarea")].filter((each) => each.checkVisibility() && each.getBoundingClientRect().right > innerWidth + 1).map((each) => each.textContent || each.getAttribute("aria-label")));
+    assert.deepEqual(outside, [], `${view}: controls off screen`);
+  }
+}, { context: { viewport: { width: 375, height: 720 }, hasTouch: true } });
+
+story("the names of the specification are there, each once", async (page) => {
+  await run(page, "write notes/a.txt: hello\nsay done");
+  await treeItem(page, "/notes/a.txt").click();
+  await page.locator(".editor textarea").waitFor();
+  const names = [
+    ["textbox", "Message"], ["button", "Send"], ["button", "Stop"], ["button", "New session"], ["button", "Undo last run"], ["button", "Redo"], ["button", "Export"],
+    ["button", "Import"], ["log", "Transcript"], ["navigation", "Sessions"], ["tree", "Files"], ["textbox", "File content"], ["region", "Event log"], ["status", "Cost"],
+    ["status", "Storage"], ["combobox", "Model"], ["treeitem", "notes/a.txt"],
+  ];
+  for (const [role, name] of names) assert.equal(await page.getByRole(role, { name }).count(), 1, `${role} ${name}`);
+  await page.getByRole("button", { name: "Settings" }).click();
+  assert.equal(await page.getByRole("dialog", { name: "Settings" }).count(), 1);
+});
+
+story("keyboard alone: write, send, open a file, undo, close a dialog", async (page) => {
+  await page.keyboard.press("Tab");
+  for (let step = 0; step < 60 && !(await page.evaluate(() => document.activeElement?.getAttribute("aria-label") === "Message")); step++) await page.keyboard.press("Tab");
+  await page.keyboard.type("write a.txt: by keyboard");
+  await page.keyboard.press("Enter");
+  await ended(page);
+  for (let step = 0; step < 60 && !(await page.evaluate(() => document.activeElement?.getAttribute("role") === "treeitem")); step++) await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await page.locator(".editor textarea").waitFor();
+  for (let step = 0; step < 60 && !(await page.evaluate(() => document.activeElement?.textContent.trim() === "Undo last run")); step++) await page.keyboard.press("Shift+Tab");
+  await page.keyboard.press("Enter");
+  await treeItem(page, "/a.txt").waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Settings" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog", { name: "Settings" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog", { name: "Settings" }).waitFor({ state: "detached" });
+  await until(() => page.evaluate(() => document.activeElement?.getAttribute("aria-label") === "Settings"), "focus to go back");
+});
