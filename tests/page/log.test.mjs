@@ -9,7 +9,7 @@ const types = (page) => log(page).locator(".event .type").allTextContents();
 
 story("events arrive live, are filtered by type and text, and stand there raw", async (page) => {
   await run(page, "write a.txt: hello\nsay a needle in it");
-  await log(page).getByText("turn/end", { exact: true }).first().waitFor();
+  await until(async () => (await types(page)).includes("turn/end"), "the end of the turn in the list");
   await log(page).getByRole("combobox", { name: "Type of event" }).selectOption("tool/call");
   await until(async () => { const seen = await types(page); return seen.length > 0 && seen.every((type) => type === "tool/call"); }, "tool calls alone");
   await log(page).getByRole("combobox", { name: "Type of event" }).selectOption("");

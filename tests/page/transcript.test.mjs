@@ -9,7 +9,7 @@ const message = (page) => page.getByRole("textbox", { name: "Message" });
 const send = (page) => page.getByRole("button", { name: "Send" });
 
 story("first use: a sentence, and three tasks that show files, undo and redaction", async (page) => {
-  await page.getByRole("heading", { level: 1 }).waitFor();
+  await page.getByRole("heading", { level: 2, name: /^An agent/ }).waitFor();
   const tasks = transcript(page).getByRole("button");
   assert.equal(await tasks.count(), 3);
   await tasks.nth(0).click();

@@ -54,15 +54,18 @@ export function App() {
     <div class="app" data-view={view.value}>
       <Header />
       <Alerts />
-      <Sessions />
-      <main class="chat" aria-label="Conversation">
-        {phase.value === "loading" ? <p class="boot" role="status">Opening your sessions…</p> : <Transcript />}
-        <Composer />
+      <main>
+        <Sessions />
+        <section class="chat" aria-label="Conversation">
+          <h2 class="visually-hidden">Conversation</h2>
+          {phase.value === "loading" ? <p class="boot" role="status">Opening your sessions…</p> : <Transcript />}
+          <Composer />
+        </section>
+        <div class="side">
+          <Files />
+          <EventLog />
+        </div>
       </main>
-      <aside class="side" aria-label="Files and log">
-        <Files />
-        <EventLog />
-      </aside>
       <Views />
       <Toasts />
       <p class="visually-hidden" aria-live="polite">{announcement.value}</p>
@@ -114,12 +117,12 @@ const VIEWS: ReadonlyArray<{ id: View; label: string; icon: IconName }> = [
 /** Only a narrow screen shows this; a wide one has everything in sight. */
 function Views() {
   return (
-    <div class="views" role="group" aria-label="Part of the page">
+    <nav class="views" aria-label="Parts of the page">
       {VIEWS.map(({ id, label, icon }) => (
         <button key={id} type="button" aria-pressed={view.value === id} onClick={() => (view.value = id)}>
           <Icon name={icon} size={18} /> {label}
         </button>
       ))}
-    </div>
+    </nav>
   );
 }

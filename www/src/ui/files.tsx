@@ -120,7 +120,7 @@ function Tree({ list }: { list: Node[] }) {
           aria-selected={node.path === chosenPath.value}
           aria-expanded={node.type === "directory" ? !closedFolders.value.has(node.path) : undefined}
           tabIndex={node.path === stop ? 0 : -1}
-          class={touched.value.has(node.path) ? "touched" : ""}
+          data-size={node.type === "file" ? bytesText(node.size) : undefined}
           style={{ paddingInlineStart: `${8 + (node.level - 1) * 14}px` }}
           onClick={() => { setFocused(node.path); activate(node); }}
           onFocus={() => setFocused(node.path)}
@@ -128,7 +128,6 @@ function Tree({ list }: { list: Node[] }) {
           <Icon name={node.type === "directory" ? "folder" : "file"} size={14} />
           <span class="name">{node.name}{node.type === "symlink" ? " →" : ""}</span>
           {touched.value.has(node.path) && <span class="dot" title="Changed by the last run" />}
-          {node.type === "file" && <span class="size">{bytesText(node.size)}</span>}
         </li>
       ))}
     </ul>

@@ -9,7 +9,7 @@ export function Header() {
   const summary = sessions.value.find(({ id }) => id === open?.session.id);
   return (
     <header class="top">
-      <span class="brand"><img src="./icon.svg" width="22" height="22" alt="" /> <span>sessionlog</span></span>
+      <h1 class="brand"><img src="./icon.svg" width="22" height="22" alt="" /> <span>sessionlog</span></h1>
       <span class="where">{open ? open.title.value || summary?.title || summary?.preview || "New session" : ""}</span>
       <span class="space" />
       <CostStatus />

@@ -23,9 +23,11 @@ function sanitize(html: string): DocumentFragment {
     link.setAttribute("rel", "noopener noreferrer");
     link.setAttribute("target", "_blank");
   }
-  // Headings of an answer stand below the page's own.
+  // Headings of an answer stand below the page's own, and no level is left out on the way down.
+  let above = 2;
   for (const heading of fragment.querySelectorAll("h1,h2,h3,h4,h5,h6")) {
-    const lower = document.createElement(`h${Math.min(6, Number(heading.tagName[1]) + 2)}`);
+    above = Math.min(6, Number(heading.tagName[1]) + 2, above + 1);
+    const lower = document.createElement(`h${above}`);
     lower.append(...heading.childNodes);
     heading.replaceWith(lower);
   }

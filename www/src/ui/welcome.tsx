@@ -27,7 +27,7 @@ const TASKS: ReadonlyArray<{ icon: IconName; title: string; text: string; task: 
 export function Welcome() {
   return (
     <div class="welcome">
-      <h1>An agent that works on files in this browser, and a log that lets you see and undo all it did.</h1>
+      <h2>An agent that works on files in this browser, and a log that lets you see and undo all it did.</h2>
       <p>No account, no server: try it with the offline model.</p>
       <ul>
         {TASKS.map(({ icon, title, text, task }) => (
