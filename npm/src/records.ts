@@ -18,7 +18,8 @@ type Change = { [field: string]: JsonValue | undefined };
 /** The contract's names for two rows of the table. */
 const ALIASES: { [key: string]: string } = { createdAt: "created_at", updatedAt: "updated_at" };
 
-export const isoTime = (ms: number): string => new Date(ms).toISOString();
+/** A header of another writer may tell a time that is none. */
+export const isoTime = (ms: number): string => new Date(Math.abs(ms) <= 8.64e15 ? ms : 0).toISOString();
 
 function rows(change: Change): string {
   const out: Change = {};

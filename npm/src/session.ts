@@ -359,6 +359,8 @@ export class Session {
   /** @internal The session is entered: from now on it is written. */
   goLive(): void {
     this.#state = "live";
+    // What came in before (a seed, an import, a prepared session's events) is to be written too.
+    if (!this.#readOnly && this.#visible > this.#writer.durable) this.#writer.appended(false);
   }
 
   /** @internal */

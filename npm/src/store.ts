@@ -28,6 +28,8 @@ import { toText } from "./values.js";
 type StoreEvent = "session/created" | "session/disposed" | "session/event" | "session/flush";
 
 const MAX_RECAP = 8_000;
+/** The last moment that a Date can hold. */
+const MAX_TIME = 8.64e15;
 
 /** Tabs share what the browser stores; a store of the caller's own relies on its conditional writes. */
 function sharedName(options: OpenOptions, storage: OpenedBackend): string | null {
@@ -65,6 +67,7 @@ export class SessionStore {
   #home: SessionHome;
   #closing: Promise<void> | null = null;
   #ended = false;
+  #lastTime = 0;
   #endings: Array<() => void> = [];
   #leases = new Map<Session, Lease>();
   #channel: Channel;
@@ -147,7 +150,10 @@ export class SessionStore {
   }
 
   #now(): number {
-    return Math.floor(this.#options.clock?.() ?? Date.now());
+    const told = Math.floor(this.#options.clock?.() ?? Date.now());
+    // Times are for people: a clock that tells none stands still, and costs no event.
+    if (Math.abs(told) <= MAX_TIME) this.#lastTime = told;
+    return this.#lastTime;
   }
 
   #warn(code: string, message: string): void {
@@ -223,8 +229,9 @@ export class SessionStore {
     const record = this.#prepared.get(session);
     if (record === undefined || !session.prepared) throw invalid("only a prepared session of this store can be entered");
     this.#checkFree(session.id);
+    const entry = freshEntry(session as never, record as { [field: string]: JsonValue });
     this.#live.set(session.id, session);
-    this.#library.entries.set(session.id, freshEntry(session as never, record as { [field: string]: JsonValue }));
+    this.#library.entries.set(session.id, entry);
     session.goLive();
     let attached = true;
     return () => {
@@ -434,6 +441,7 @@ export class SessionStore {
   }
 
   async continueSession(id: string, options: { recap?: string } = {}): Promise<Session> {
+    this.#checkId(id);
     const previous = await this.#library.entry(id);
     for (const [other, entry] of await this.#library.catalogue()) {
       if (reading(entry)["continues"] === id) throw new SessionLogError("already_exists", `session ${id} is continued already`, { id, next: other });
@@ -503,10 +511,15 @@ export class SessionStore {
     const damaged = (JSON.parse(call(() => raw.damaged())) as Array<{ line: number; bytes: number }>).map(({ line, bytes: size }) => ({ line: line + firstLine - 1, bytes: size }));
     const session = this.#make(raw, undefined, {});
     const entry = record === null ? null : decodeEntry(encode(this.#chain.isEmpty ? record : this.#chain.payload("record", record)));
-    this.enter(session);
-    if (entry !== null) this.#library.entries.set(id, changed({ ...entry, events: session.seq }, { id }));
-    for (const { type, data } of events) session.append(type, data);
-    this.announce(session);
+    const detach = this.enter(session);
+    try {
+      if (entry !== null) this.#library.entries.set(id, changed({ ...entry, events: session.seq }, { id }));
+      for (const { type, data } of events) session.append(type, data);
+      this.announce(session);
+    } catch (thrown) {
+      detach();
+      throw thrown;
+    }
     await session.flush();
     return { session, report: { lost, damaged } };
   }

@@ -36,7 +36,7 @@ export function readExport(format: ExportFormat, bytes: Uint8Array, fallback: Fo
   if (isForeign(format)) return readForeign(format, decode(bytes), fallback);
   if (format !== "sessionlog") throw unsupported(format);
   const end = bytes.indexOf(NEWLINE);
-  const text = decode(bytes.subarray(0, end < 0 ? bytes.length : end));
+  const text = decode(bytes.subarray(0, end < 0 ? bytes.length : end)).trimEnd();
   let first: { sessionlog?: unknown; header?: { [key: string]: unknown } };
   try {
     first = JSON.parse(text) as typeof first;

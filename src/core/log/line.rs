@@ -4,7 +4,9 @@
 //! and its length in bytes before it, so that a whole store can be indexed without parsing payloads, and a torn or
 //! overwritten line is found at once.
 
-use super::{Digest, NewEvent, Salt, hex, unhex};
+use std::fmt::Write as _;
+
+use super::{Digest, NewEvent, Salt, push_hex, unhex};
 use crate::core::error::{Error, Kind, Result};
 use crate::core::event::EventView;
 use crate::core::id::EventId;
@@ -67,11 +69,18 @@ pub struct Beside<'a> {
 
 /// Appends one event as a line with its line feed.
 pub fn write(out: &mut String, event: &EventView<'_>, beside: &Beside<'_>) {
-    out.push_str(&format!("{{\"seq\":{},\"id\":\"{}\",\"at\":{},\"type\":", event.seq, event.id, event.at));
+    // Writing into a string cannot fail.
+    let _ = write!(out, "{{\"seq\":{},\"id\":\"{}\",\"at\":{},\"type\":", event.seq, event.id, event.at);
     json::write_string(out, event.kind);
-    out.push_str(&format!(",\"salt\":\"{}\",\"digest\":\"{}\"", hex(&beside.salt), hex(&beside.digest)));
+    out.push_str(",\"salt\":\"");
+    push_hex(out, &beside.salt);
+    out.push_str("\",\"digest\":\"");
+    push_hex(out, &beside.digest);
+    out.push('"');
     if let Some(was) = beside.was {
-        out.push_str(&format!(",\"was\":\"{}\"", hex(&was)));
+        out.push_str(",\"was\":\"");
+        push_hex(out, &was);
+        out.push('"');
     }
     if let Some(note) = event.note {
         out.push_str(",\"note\":");
@@ -81,7 +90,7 @@ pub fn write(out: &mut String, event: &EventView<'_>, beside: &Beside<'_>) {
         out.push_str(",\"extra\":");
         out.push_str(extra);
     }
-    out.push_str(&format!(",\"bytes\":{},\"data\":", event.data.len()));
+    let _ = write!(out, ",\"bytes\":{},\"data\":", event.data.len());
     out.push_str(event.data);
     out.push_str("}\n");
 }
@@ -175,7 +184,9 @@ fn read_own(line: &str) -> Option<Line<'_>> {
     let data = rest.0.strip_suffix('}')?;
     let whole = data.len() == bytes && data.starts_with('{') && data.ends_with('}');
     // A run of NULs in the middle keeps the length; no control character stands in JSON text of ours.
-    (whole && !data.bytes().any(|b| b < 0x20)).then_some(Line {
+    // (Every byte is looked at, without a way out: that is several at a time.)
+    let has_control = data.bytes().fold(false, |found, b| found | (b < 0x20));
+    (whole && !has_control).then_some(Line {
         seq,
         id,
         at,

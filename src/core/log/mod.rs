@@ -388,12 +388,18 @@ pub fn chain(previous: &Digest, seq: u64, kind: &str, payload: &Digest) -> Diges
 
 /// Writes bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, b| {
-        for nibble in [b >> 4, b & 15] {
-            out.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
-        }
-        out
-    })
+    let mut out = String::with_capacity(bytes.len() * 2);
+    push_hex(&mut out, bytes);
+    out
+}
+
+/// Appends bytes as lower-case hexadecimal digits.
+pub fn push_hex(out: &mut String, bytes: &[u8]) {
+    let digit = |nibble: u8| char::from(if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 });
+    for b in bytes {
+        out.push(digit(b >> 4));
+        out.push(digit(b & 15));
+    }
 }
 
 /// Reads lower-case hexadecimal digits of a known number of bytes.
@@ -402,12 +408,20 @@ pub fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     if digits.len() != N * 2 {
         return None;
     }
+    let nibble = |digit: u8| match digit {
+        b'0'..=b'9' => digit - b'0',
+        b'a'..=b'f' => digit - b'a' + 10,
+        _ => 0xff,
+    };
     let mut out = [0; N];
+    let mut seen = 0;
     for (byte, pair) in out.iter_mut().zip(digits.chunks_exact(2)) {
-        let nibble = |d: &u8| (*d as char).to_digit(16).filter(|_| !d.is_ascii_uppercase());
-        *byte = u8::try_from(nibble(pair.first()?)? << 4 | nibble(pair.get(1)?)?).ok()?;
+        let &[high, low] = pair else { return None };
+        let (high, low) = (nibble(high), nibble(low));
+        seen |= high | low;
+        *byte = high << 4 | (low & 15);
     }
-    Some(out)
+    (seen < 16).then_some(out)
 }
 
 /// Makes the error for a sequence number outside the log.

@@ -40,6 +40,9 @@ pub struct Damaged {
     pub bytes: Vec<u8>,
 }
 
+/// So many events may be missing from what is loaded; more are a line that lies about its number, and would cost memory.
+const MAX_LOST: u64 = 100_000;
+
 /// One session in memory.
 #[derive(Debug)]
 pub struct Session {
@@ -131,17 +134,25 @@ impl Session {
 
     /// Appends stored lines. A damaged line costs itself alone: it is kept and listed by [`Session::damaged`].
     ///
-    /// Lines that this session already holds are passed over. `salt` stands in for lines that carry none.
+    /// Lines that this session already holds are passed over; another event of the same number is damage. `salt` stands in
+    /// for lines that carry none.
     pub fn load(&mut self, bytes: &[u8], mut salt: impl FnMut() -> Salt) {
+        let mut room = MAX_LOST;
         for (number, raw) in (1..).zip(bytes.split(|b| *b == b'\n')) {
+            // Another system may have ended the lines its own way.
+            let raw = raw.strip_suffix(b"\r").unwrap_or(raw);
             if raw.is_empty() {
                 continue;
             }
             let read = std::str::from_utf8(raw).ok().and_then(|text| line::read(text).ok());
             match read {
-                Some(line) if line.seq < self.log.len() => {}
-                Some(line) => self.take(&line, salt()),
-                None => self.damaged.borrow_mut().push(Damaged { line: number, bytes: raw.to_vec() }),
+                Some(line) if self.log.event(line.seq).is_some_and(|held| held.id == line.id) => {}
+                Some(line) if (0..=room).contains(&line.seq.wrapping_sub(self.log.len())) => {
+                    room -= line.seq - self.log.len();
+                    self.take(&line, salt());
+                }
+                // Nothing to read, a number that another event has, or one from nowhere.
+                _ => self.damaged.borrow_mut().push(Damaged { line: number, bytes: raw.to_vec() }),
             }
         }
     }
@@ -210,7 +221,7 @@ impl Session {
 
     /// Returns the events from `from` up to but not including `to` as stored lines.
     pub fn lines(&self, from: u64, to: u64) -> String {
-        let mut out = String::new();
+        let mut out = String::with_capacity(self.log.range(from, to).map(|e| e.data.len() + 256).sum());
         for event in self.log.range(from, to) {
             let beside = Beside {
                 salt: self.log.salt(event.seq),
