@@ -1,0 +1,75 @@
+// Derivation beside plain JavaScript: parse every stored line, filter, map. Targets stand in issue 4.
+import init, { SessionStore } from "sessionlog";
+
+const SIZE = 10_000;
+const body = (i) => `${i} `.padEnd(900, "the quick brown fox jumps over the lazy dog, \"twice\"\n");
+const event = (i) => [
+  ["user/message", { text: body(i) }],
+  ["assistant/message", { parts: [{ type: "text", text: body(i) }, { type: "tool-call", id: `call_${i}`, name: "read_file", args: { path: `src/${i}.ts` } }], provider: "p", model: "m" }],
+  ["tool/call", { turn: 1, step: 1, id: `call_${i - 1}`, name: "read_file", args: { path: body(i) } }],
+  ["tool/result", { id: `call_${i - 2}`, content: body(i) }],
+][i % 4];
+
+/** What a program without a session log would do. */
+function plain(lines) {
+  return lines.map((line) => JSON.parse(line)).filter((e) => e.type !== "tool/call").map((e) => {
+    const [role, parts] = e.type === "user/message" ? ["user", [{ type: "text", text: e.data.text }]]
+      : e.type === "assistant/message" ? ["assistant", e.data.parts] : ["tool", [{ type: "tool-result", id: e.data.id, content: e.data.content }]];
+    return { role, parts, sources: [e.seq] };
+  });
+}
+
+function fill(session, size) {
+  for (let i = 0; i < size; i++) session.append(...event(i));
+  return session;
+}
+
+export default async function run(bench) {
+  await init();
+  const store = await SessionStore.open({ storage: { kind: "memory" } });
+  const long = fill(store.create(), SIZE);
+  const lines = long.events.map((e) => JSON.stringify(e));
+  let kept;
+  const scratch = await bench.compare(`messages of ${SIZE} events of 1 KB, from scratch`, {
+    "JSON.parse per line, filter, map": () => { kept = plain(lines); },
+    "deriveMessages({upto})": () => { kept = long.deriveMessages({ upto: SIZE - 1 }); },
+  }, { rounds: 11 });
+
+  const short = fill(store.create(), 100);
+  short.deriveMessages();
+  long.deriveMessages();
+  const one = (session) => () => {
+    for (let i = 0; i < 20; i++) {
+      session.append("user/message", { text: "one more" });
+      kept = session.deriveMessages();
+    }
+  };
+  const appendOnly = (session) => () => {
+    for (let i = 0; i < 20; i++) session.append("assistant/chunk", { turn: 1, step: 1, kind: "text", text: "x" });
+  };
+  const more = await bench.compare("append and deriveMessages", {
+    "append alone": appendOnly(store.create()),
+    "100 events": one(short),
+    "10,000 events": one(long),
+  }, { ops: 20, rounds: 31 });
+
+  const ratios = { scratch: scratch["deriveMessages({upto})"] / scratch["JSON.parse per line, filter, map"], length: more["10,000 events"] / more["100 events"] };
+  for (const target of ["openai-chat", "anthropic", "gemini"]) {
+    const request = long.deriveRequest({ target, system: "s" });
+    const result = await bench.compare(`deriveRequest(${target}) after one append`, {
+      "JSON.stringify of it": () => { kept = JSON.stringify(request); },
+      deriveRequest: () => {
+        long.append("user/message", { text: "one more" });
+        kept = long.deriveRequest({ target, system: "s" });
+      },
+      "assertLogInvariant too": () => {
+        long.append("user/message", { text: "one more" });
+        long.assertLogInvariant(long.deriveRequest({ target, system: "s" }));
+      },
+    }, { rounds: 11 });
+    ratios[target] = result.deriveRequest / result["JSON.stringify of it"];
+  }
+  bench.print(`ratios: ${JSON.stringify(ratios, (_, v) => (typeof v === "number" ? Number(v.toFixed(2)) : v))}`);
+  if (kept === undefined) bench.print("nothing was derived");
+  await store.dispose();
+}
