@@ -11,28 +11,35 @@ export function deepFreeze<T>(value: T): T {
 
 /** The messages of one session. `update` is the module's word on what changed since the last call. */
 export class DerivedMessages {
-  #current: readonly Message[] = Object.freeze([]);
+  readonly #messages: Message[] = [];
+  #snapshot: readonly Message[] | null = null;
   readonly #update: () => string;
 
   constructor(update: () => string) {
     this.#update = update;
   }
 
+  #refresh(): void {
+    const text = this.#update();
+    if (text === "") return;
+    const { keep, messages } = JSON.parse(text) as { keep: number; messages: Message[] };
+    this.#messages.length = keep;
+    for (const message of messages) this.#messages.push(freezeMessage(message));
+    this.#snapshot = null;
+  }
+
   /** The same frozen array until something changes: what `useSyncExternalStore` compares. */
   snapshot(): readonly Message[] {
-    const text = this.#update();
-    if (text !== "") {
-      const { keep, messages } = JSON.parse(text) as { keep: number; messages: Message[] };
-      const next = keep === this.#current.length ? this.#current.slice() : this.#current.slice(0, keep);
-      for (const message of messages) next.push(freezeMessage(message));
-      this.#current = Object.freeze(next);
-    }
-    return this.#current;
+    this.#refresh();
+    // Freezing costs more than copying, so it is done for those who ask for it only.
+    this.#snapshot ??= Object.freeze(this.#messages.slice());
+    return this.#snapshot;
   }
 
   /** A fresh array of the same messages. */
   list(): Message[] {
-    return this.snapshot().slice();
+    this.#refresh();
+    return this.#messages.slice();
   }
 }
 
