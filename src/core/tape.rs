@@ -13,6 +13,10 @@ struct Node {
     end: u32,
     /// Index of the node after this one and all it holds.
     next: u32,
+    /// Its first byte, which tells its shape.
+    first: u8,
+    /// A string with any escape at all.
+    escaped: bool,
     /// A string with an escape that `JSON.stringify` would not have written that way.
     odd: bool,
 }
@@ -28,7 +32,7 @@ pub struct Tape<'a> {
 impl<'a> Tape<'a> {
     /// Reads a text; what is not one whole value reads as nothing.
     pub fn new(text: &'a str) -> Self {
-        let mut tape = Tape { text, nodes: Vec::with_capacity(16), odd: false };
+        let mut tape = Tape { text, nodes: Vec::with_capacity(32), odd: false };
         let scan = Scan { tape: &mut tape, at: 0, open: Vec::new() };
         if u32::try_from(text.len()).is_err() || scan.run().is_none() {
             tape.nodes.clear();
@@ -39,6 +43,19 @@ impl<'a> Tape<'a> {
     /// Returns the outermost value.
     pub fn root(&self) -> Raw<'a, '_> {
         Raw { tape: self, at: 0 }
+    }
+
+    /// Says whether a key reads as `key`; most are told apart by their length alone.
+    fn is_key(&self, node: &Node, key: &str) -> bool {
+        if node.escaped {
+            return json::unescape(self.slice(node)) == key;
+        }
+        (node.end - node.start) as usize == key.len() + 2
+            && self.text.as_bytes().get(node.start as usize + 1..node.end as usize - 1) == Some(key.as_bytes())
+    }
+
+    fn slice(&self, node: &Node) -> &'a str {
+        self.text.get(node.start as usize..node.end as usize).unwrap_or_default()
     }
 
     /// Says whether any string holds an escape that `JSON.stringify` would have written otherwise.
@@ -61,19 +78,19 @@ impl Scan<'_, '_> {
                 b' ' | b'\n' | b'\r' | b'\t' | b',' | b':' => self.at += 1,
                 b'{' | b'[' => {
                     self.open.push(self.tape.nodes.len());
-                    self.push(self.at, self.at + 1, false);
+                    self.push(byte, self.at, self.at + 1, false, false);
                 }
                 b'}' | b']' => self.close()?,
-                b'"' => self.string()?,
-                _ => self.word(bytes)?,
+                b'"' => self.string(bytes)?,
+                _ => self.word(bytes, byte)?,
             }
         }
         self.open.is_empty().then_some(())
     }
 
-    fn push(&mut self, start: usize, end: usize, odd: bool) {
+    fn push(&mut self, first: u8, start: usize, end: usize, escaped: bool, odd: bool) {
         let next = self.tape.nodes.len() as u32 + 1;
-        self.tape.nodes.push(Node { start: start as u32, end: end as u32, next, odd });
+        self.tape.nodes.push(Node { start: start as u32, end: end as u32, next, first, escaped, odd });
         self.tape.odd |= odd;
         self.at = end;
     }
@@ -88,56 +105,54 @@ impl Scan<'_, '_> {
         Some(())
     }
 
-    fn word(&mut self, bytes: &[u8]) -> Option<()> {
+    fn word(&mut self, bytes: &[u8], first: u8) -> Option<()> {
         let rest = bytes.get(self.at..)?;
         let len = rest.iter().position(|b| matches!(b, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t'));
         let len = len.unwrap_or(rest.len());
         if len == 0 {
             return None;
         }
-        self.push(self.at, self.at + len, false);
+        self.push(first, self.at, self.at + len, false, false);
         Some(())
     }
 
-    fn string(&mut self) -> Option<()> {
-        let bytes = self.tape.text.as_bytes();
+    fn string(&mut self, bytes: &[u8]) -> Option<()> {
         let start = self.at;
         let mut at = start + 1;
-        let mut odd = false;
+        let (mut escaped, mut odd) = (false, false);
         loop {
-            at += plain_run(bytes.get(at..)?);
-            match bytes.get(at)? {
-                b'"' => break,
-                _ => {
-                    odd |= matches!(bytes.get(at + 1)?, b'u' | b'/');
-                    at += 2;
-                }
+            at = next_special(bytes, at)?;
+            if bytes.get(at) == Some(&b'"') {
+                break;
             }
+            escaped = true;
+            odd |= matches!(bytes.get(at + 1)?, b'u' | b'/');
+            at += 2;
         }
-        self.push(start, at + 1, odd);
+        self.push(b'"', start, at + 1, escaped, odd);
         Some(())
     }
 }
 
-/// Returns how many bytes come before the first quote or backslash.
-fn plain_run(bytes: &[u8]) -> usize {
+/// Returns where the first quote or backslash from `at` on is.
+#[inline]
+fn next_special(bytes: &[u8], mut at: usize) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
-    let hits = |word: u64, byte: u8| {
-        let x = word ^ (ONES * u64::from(byte));
-        x.wrapping_sub(ONES) & !x & HIGH
-    };
-    let mut at = 0;
-    for chunk in bytes.chunks_exact(8) {
-        let word = u64::from_le_bytes(chunk.try_into().unwrap_or_default());
-        let hit = hits(word, b'"') | hits(word, b'\\');
+    const QUOTES: u64 = ONES * b'"' as u64;
+    const SLASHES: u64 = ONES * b'\\' as u64;
+    let mut rest = bytes.get(at..)?;
+    while let Some((word, after)) = rest.split_first_chunk::<8>() {
+        let word = u64::from_le_bytes(*word);
+        let (quotes, slashes) = (word ^ QUOTES, word ^ SLASHES);
+        let hit = ((quotes.wrapping_sub(ONES) & !quotes) | (slashes.wrapping_sub(ONES) & !slashes)) & HIGH;
         if hit != 0 {
-            return at + (hit.trailing_zeros() / 8) as usize;
+            return Some(at + (hit.trailing_zeros() / 8) as usize);
         }
         at += 8;
+        rest = after;
     }
-    let rest = bytes.get(at..).unwrap_or_default();
-    at + rest.iter().position(|&b| b == b'"' || b == b'\\').unwrap_or(rest.len())
+    rest.iter().position(|&b| b == b'"' || b == b'\\').map(|n| at + n)
 }
 
 /// One value inside a text.
@@ -171,12 +186,12 @@ impl<'a, 't> Raw<'a, 't> {
 
     /// Returns the text of this value as it stands.
     pub fn text(&self) -> &'a str {
-        self.node().and_then(|n| self.tape.text.get(n.start as usize..n.end as usize)).unwrap_or("null")
+        self.node().map_or("null", |n| self.tape.slice(n))
     }
 
     /// Says what this value is.
     pub fn shape(&self) -> Shape {
-        match self.text().as_bytes().first() {
+        match self.node().map(|n| n.first) {
             Some(b'{') => Shape::Object,
             Some(b'[') => Shape::Array,
             Some(b'"') => Shape::String,
@@ -208,20 +223,14 @@ impl<'a, 't> Raw<'a, 't> {
     pub fn get(&self, key: &str) -> Option<Raw<'a, 't>> {
         let (mut at, end) = self.inside(Shape::Object);
         while at < end {
-            let name = Raw { tape: self.tape, at };
-            let value = Raw { tape: self.tape, at: name.node()?.next as usize };
-            let node = value.node()?;
-            if name.is_text(key) {
-                return Some(value);
+            let name = self.tape.nodes.get(at)?;
+            let value = name.next as usize;
+            if self.tape.is_key(name, key) {
+                return Some(Raw { tape: self.tape, at: value });
             }
-            at = node.next as usize;
+            at = self.tape.nodes.get(value)?.next as usize;
         }
         None
-    }
-
-    fn is_text(&self, text: &str) -> bool {
-        let inner = self.text().get(1..self.text().len().saturating_sub(1)).unwrap_or_default();
-        inner == text || (inner.contains('\\') && json::unescape(self.text()) == text)
     }
 
     /// Returns a string.
@@ -351,7 +360,7 @@ mod tests {
         for at in 0..40 {
             for (first, second) in [('"', '\\'), ('\\', '"')] {
                 let text = format!("{}{first}{}{second}é", "x".repeat(at), "ÿ".repeat(5));
-                assert_eq!(plain_run(text.as_bytes()), at);
+                assert_eq!(next_special(text.as_bytes(), 0), Some(at));
             }
         }
     }

@@ -1,12 +1,11 @@
 //! Derivation on its way to JavaScript: texts that `npm/src/derive.ts` takes apart. The engine owns log and state.
 
-use crate::core::derive::{Deriver, EventSource, NoBlobs, RequestOptions, Update, check_messages, check_request};
+use crate::core::derive::{Deriver, EventSource, NoBlobs, RequestOptions, check_messages, check_request};
 use crate::core::error::Result;
 
 /// Returns `{"keep":n,"messages":[…]}`, or an empty text when nothing changed.
 pub(crate) fn update_text(log: &dyn EventSource, state: &mut Deriver) -> String {
-    let Update { keep, messages, changed, .. } = state.update(log);
-    if changed { format!("{{\"keep\":{keep},\"messages\":{messages}}}") } else { String::new() }
+    state.update_text(log)
 }
 
 /// Returns how the request for these options changed since the last call.

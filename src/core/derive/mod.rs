@@ -271,6 +271,26 @@ impl Deriver {
 
     /// Reads what was appended and says how the messages changed since the last call.
     pub fn update(&mut self, log: &dyn EventSource) -> Update {
+        let (keep, fresh, changed) = self.advance(log);
+        let mut messages = String::new();
+        write_messages(log, &fresh, &mut messages);
+        Update { keep, messages, added: fresh.len(), changed }
+    }
+
+    /// The same as JSON text `{"keep":n,"messages":[…]}`, empty when nothing changed; long texts are written once.
+    pub fn update_text(&mut self, log: &dyn EventSource) -> String {
+        let (keep, fresh, changed) = self.advance(log);
+        if !changed {
+            return String::new();
+        }
+        let mut out = format!("{{\"keep\":{keep},\"messages\":");
+        write_messages(log, &fresh, &mut out);
+        out.push('}');
+        out
+    }
+
+    /// Returns how many messages stay, which events make those that follow, and whether that is any change.
+    fn advance(&mut self, log: &dyn EventSource) -> (usize, Vec<u64>, bool) {
         self.projection.update(log);
         let same = self.told.epoch == self.projection.epoch;
         let before = self.told.seqs.len();
@@ -285,11 +305,10 @@ impl Deriver {
         let fresh = self.projection.items.get(self.told.items..).unwrap_or_default();
         let fresh = fresh.iter().filter(|i| i.interest.is_message()).map(|i| i.seq);
         let fresh: Vec<u64> = fresh.skip(if same { 0 } else { keep }).collect();
-        let messages = write_messages(log, &fresh);
         self.told.items = self.projection.items.len();
         self.told.seqs.extend(&fresh);
         let changed = !fresh.is_empty() || keep != before;
-        Update { keep, messages, added: fresh.len(), changed }
+        (keep, fresh, changed)
     }
 
     /// Brings what requests are built from up to date.
@@ -303,19 +322,18 @@ impl Deriver {
     }
 }
 
-fn write_messages(log: &dyn EventSource, seqs: &[u64]) -> String {
-    let bytes: usize = seqs.iter().filter_map(|seq| log.event(*seq)).map(|e| e.data.len() + 64).sum();
-    let mut out = String::with_capacity(bytes + 2);
+fn write_messages(log: &dyn EventSource, seqs: &[u64], out: &mut String) {
+    let bytes: usize = seqs.iter().filter_map(|seq| log.event(*seq)).map(|e| e.data.len() + 80).sum();
+    out.reserve(bytes + 2);
     out.push('[');
     for (i, seq) in seqs.iter().enumerate() {
         if i > 0 {
             out.push(',');
         }
-        let wrote = log.event(*seq).is_some_and(|event| message::write_message(&event, &mut out));
+        let wrote = log.event(*seq).is_some_and(|event| message::write_message(&event, out));
         debug_assert!(wrote, "only events that make messages are asked for");
     }
     out.push(']');
-    out
 }
 
 /// Derives the messages of the first `upto` events, as JSON text of an array.
