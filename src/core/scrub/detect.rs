@@ -157,23 +157,24 @@ impl Detector {
     }
 
     fn word(&self, view: &View, at: usize, end: usize) -> Verdict {
-        let verdict = self.word_at(view, at, end);
+        let verdict = self.word_at(view, at, end, false);
         if verdict != Verdict::No {
             return verdict;
         }
         match escape_before(view, at) {
             0 => Verdict::No,
-            skip if at + skip < end => self.word_at(view, at + skip, end),
+            skip if at + skip < end => self.word_at(view, at + skip, end, true),
             _ => Verdict::No,
         }
     }
 
-    fn word_at(&self, view: &View, at: usize, end: usize) -> Verdict {
+    /// Asks about a word; `escaped` says that an escape ends right before it.
+    fn word_at(&self, view: &View, at: usize, end: usize, escaped: bool) -> Verdict {
         let verdict = self.prefix(view, at);
         if verdict != Verdict::No {
             return verdict;
         }
-        rules::shapes::at_word(view, at, end)
+        rules::shapes::at_word(view, at, end, escaped)
     }
 
     fn dashes(&self, view: &View, at: usize) -> Verdict {
@@ -205,6 +206,11 @@ impl Detector {
         Verdict::No
     }
 
+    /// Whether a rule with a literal may begin at a place.
+    pub(super) fn may_start(&self, view: &View, at: usize) -> bool {
+        view.at(at) == b'-' || self.prefix(view, at) != Verdict::No
+    }
+
     /// The type of the token that begins at a place, when a rule knows it.
     pub(super) fn token_at(&self, view: &View, at: usize) -> Verdict {
         if view.at(at) == b'-' {
@@ -212,7 +218,7 @@ impl Detector {
         }
         if is(view.at(at), DIGIT | ALPHA | UNDERSCORE | DASH | DOT) {
             let end = view.run(at, ALNUM, usize::MAX);
-            return self.word_at(view, at, end);
+            return self.word_at(view, at, end, false);
         }
         Verdict::No
     }

@@ -198,7 +198,7 @@ fn back_over(view: &View, end: usize, over: &[u8], most: usize) -> usize {
 
 /// `name: string = …`, `apiKey string = …`: the name stands before its type.
 fn typed(view: &View, type_start: usize, anchor: usize) -> Option<(Class, &'static str)> {
-    if view.at(anchor) != b'=' {
+    if view.at(anchor) != b'=' || !view.at(type_start).is_ascii_alphabetic() {
         return None;
     }
     let at = back_over(view, type_start, b" &'*", 6);

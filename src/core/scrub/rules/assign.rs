@@ -1,6 +1,8 @@
 //! Values that are secrets because of the name before them: assignments, members, flags, tags, connection strings.
 
-use super::super::bytes::{ALNUM, ALPHA, BARE, DIGIT, LOWER, Mask, NAME, QUOTED, UPPER, contains, count, distinct, is};
+use super::super::bytes::{
+    ALNUM, ALPHA, ANY_HEX, BARE, DIGIT, LOWER, Mask, NAME, QUOTED, UPPER, contains, count, distinct, is,
+};
 use super::super::detect::Detector;
 use super::super::keys::{self, Class, Key};
 use super::super::view::{Hit, Verdict, View};
@@ -41,6 +43,9 @@ pub(super) const FAMILY: Family = Family {
 
 /// Longest value that is looked at.
 const LONGEST: usize = 1_024;
+
+/// How much of a value tells what it is.
+const HEAD: usize = 128;
 
 /// `=` or `:`.
 pub(in super::super) fn at_operator(detector: &Detector, view: &View, at: usize) -> Verdict {
@@ -193,19 +198,14 @@ fn bare(detector: &Detector, view: &View, key: &Key, start: usize) -> Verdict {
         return Verdict::No;
     }
     let text = view.slice(start, end);
-    let stop: &[u8] = if key.environment && key.class == Class::Password { b"" } else { b"&,;|" };
-    let mut length = text.iter().position(|b| stop.contains(b)).unwrap_or(text.len());
-    // Brackets that close what was opened before the value do not belong to it.
-    if !key.environment {
-        for (open, close) in [(b'(', b')'), (b'[', b']'), (b'{', b'}')] {
-            let mut depth = 0i32;
-            let value = text.get(..length).unwrap_or(text);
-            let unmatched = value.iter().position(|&b| {
-                depth += i32::from(b == open) - i32::from(b == close);
-                depth < 0
-            });
-            length = unmatched.unwrap_or(length);
+    let head = text.get(..HEAD).unwrap_or(text);
+    let mut length = bare_length(key, head);
+    if length == HEAD {
+        // Bounded work first: in a long run every operator may start a value.
+        if !is_secret_of(key, head, false) && !detector.may_start(view, start) {
+            return Verdict::No;
         }
+        length = bare_length(key, text);
     }
     let mut end = start + length;
     if !key.environment && !view.slice(start, end).ends_with(b"..") {
@@ -214,6 +214,40 @@ fn bare(detector: &Detector, view: &View, key: &Key, start: usize) -> Verdict {
         }
     }
     decide(detector, view, key, start, end, false)
+}
+
+/// How much of a run without quotes is the value.
+fn bare_length(key: &Key, text: &[u8]) -> usize {
+    if key.environment && key.class == Class::Password {
+        return text.len();
+    }
+    let mut open = [0i32; 3];
+    let mut ends = |at: usize, b: u8| {
+        if b == b'&' && key.class == Class::Password {
+            // Passwords have ampersands; a name behind one is the next pair of a query.
+            let rest = text.get(at + 1..).unwrap_or_default();
+            let name = rest.iter().position(|&b| !is(b, NAME)).unwrap_or(rest.len());
+            return name > 0 && rest.get(name) == Some(&b'=');
+        }
+        if matches!(b, b'&' | b',' | b';' | b'|') {
+            return true;
+        }
+        // Brackets that close what was opened before the value do not belong to it.
+        let (pair, step) = match b {
+            b'(' => (0, 1),
+            b')' => (0, -1),
+            b'[' => (1, 1),
+            b']' => (1, -1),
+            b'{' => (2, 1),
+            b'}' => (2, -1),
+            _ => return false,
+        };
+        open.get_mut(pair).is_some_and(|depth| {
+            *depth += step;
+            *depth < 0 && !key.environment
+        })
+    };
+    text.iter().enumerate().position(|(at, &b)| ends(at, b)).unwrap_or(text.len())
 }
 
 fn decide(detector: &Detector, view: &View, key: &Key, start: usize, end: usize, quoted: bool) -> Verdict {
@@ -229,14 +263,19 @@ fn decide(detector: &Detector, view: &View, key: &Key, start: usize, end: usize,
         need @ Verdict::Need(..) => return need,
         _ => {}
     }
+    if is_secret_of(key, text, quoted) { Hit::verdict(start, end, key.kind) } else { Verdict::No }
+}
+
+/// Whether a value is what its key announces, judged by its beginning.
+fn is_secret_of(key: &Key, text: &[u8], quoted: bool) -> bool {
+    let text = text.get(..2 * HEAD).unwrap_or(text);
     let unmasked = unmask(text);
     let text = unmasked.as_deref().unwrap_or(text);
-    let secret = match key.class {
+    match key.class {
         Class::Password => is_password(text, quoted, key.environment),
         Class::Signature => is_signature(text),
         _ => is_secret(text),
-    };
-    if secret { Hit::verdict(start, end, key.kind) } else { Verdict::No }
+    }
 }
 
 /// A mark and nothing else.
@@ -270,7 +309,7 @@ fn unmask(text: &[u8]) -> Option<Vec<u8>> {
 /// Says whether a value is an expression, a reference or a template instead of a text.
 fn is_expression(text: &[u8]) -> bool {
     let Some(&first) = text.first() else { return true };
-    const INSIDE: [&[u8]; 7] = [b"${", b"{{", b"$(", b"<%", b"://", b"()", b"%("];
+    const INSIDE: [&[u8]; 8] = [b"::", b"${", b"{{", b"$(", b"<%", b"://", b"()", b"%("];
     if matches!(first, b'$' | b'<' | b'%' | b'(' | b'[' | b'{') || INSIDE.iter().any(|i| contains(text, i)) {
         return true;
     }
@@ -333,8 +372,13 @@ const NO_PASSWORDS: [&str; 25] = [
 
 /// Whether a value that is said to be a password is one.
 pub(super) fn is_password(text: &[u8], quoted: bool, environment: bool) -> bool {
-    let masked = distinct(text) < 4;
-    if text.len() < 6 || masked || is_expression(text) || is_dotted_name(text) {
+    let digits = count(text, DIGIT);
+    if text.len() < 6
+        || (digits == 0 && !mixed(text))
+        || distinct(text) < 4
+        || is_expression(text)
+        || is_dotted_name(text)
+    {
         return false;
     }
     let known = |word: &&str| text.eq_ignore_ascii_case(word.as_bytes());
@@ -345,7 +389,9 @@ pub(super) fn is_password(text: &[u8], quoted: bool, environment: bool) -> bool 
     {
         return false;
     }
-    let digits = count(text, DIGIT);
+    if is_number(text) && digits < text.len() {
+        return false;
+    }
     if digits == text.len() {
         return quoted || environment;
     }
@@ -354,7 +400,21 @@ pub(super) fn is_password(text: &[u8], quoted: bool, environment: bool) -> bool 
     if wordy && digits > 0 && text.contains(&b'_') {
         return false;
     }
-    digits > 0 || (symbols > 0 && count(text, ALPHA) > 0 && text.last() != Some(&b'?') && mixed(text))
+    digits > 0 || (symbols > 0 && count(text, ALPHA) > 0 && text.last() != Some(&b'?'))
+}
+
+/// A number as programs write it: sign, base, type, fraction.
+fn is_number(text: &[u8]) -> bool {
+    let text = text.strip_prefix(b"-").unwrap_or(text);
+    let (text, class) = match text.strip_prefix(b"0x") {
+        Some(hex) => (hex, ANY_HEX),
+        None => (text, DIGIT),
+    };
+    let digits = text.iter().take_while(|&&b| is(b, class) || b == b'_' || b == b'.').count();
+    let tail = text.get(digits..).unwrap_or_default();
+    let typed =
+        matches!(tail, [b'u' | b'i' | b'f', rest @ ..] if rest.len() <= 4 && rest.iter().all(|&b| is(b, DIGIT)));
+    digits > 0 && (tail.is_empty() || typed || matches!(tail, b"L" | b"UL" | b"n"))
 }
 
 fn mixed(text: &[u8]) -> bool {
@@ -364,7 +424,7 @@ fn mixed(text: &[u8]) -> bool {
 /// Whether a value that is said to be a token or key is one.
 fn is_secret(text: &[u8]) -> bool {
     const OK: Mask = NAME;
-    if is_expression(text) || is_dotted_name(text) {
+    if (count(text, DIGIT) == 0 && !mixed(text)) || is_expression(text) || is_dotted_name(text) {
         return false;
     }
     let odd = text.iter().filter(|&&b| !is(b, OK) && !b"+/=:~!@#%^*$&".contains(&b)).count();

@@ -40,6 +40,14 @@ fn basic_word(view: &View, _start: usize, body: usize) -> Verdict {
 }
 
 fn token(view: &View, at: usize, kind: &'static str, min: usize) -> Verdict {
+    let word = view.run(at, ALNUM, 64);
+    if view.open(word) && word - at < 64 {
+        return Verdict::Need(ALNUM, at + 64);
+    }
+    match super::shapes::at_word(view, at, word, false) {
+        Verdict::No => {}
+        known => return known,
+    }
     let end = view.run(at, TOKEN68, LONGEST);
     if view.open(end) && end - at < LONGEST {
         return Verdict::Need(TOKEN68, at + LONGEST);
@@ -108,6 +116,9 @@ pub(super) fn cookie(view: &View, at: usize, _quote: u8) -> Verdict {
         return Verdict::Need(LINE, at + LONGEST);
     }
     let text = view.slice(at, end);
+    // Another header on the same line has its own turn.
+    let next = text.windows(6).position(|w| w == b"ookie:").map_or(text.len(), |next| next.saturating_sub(1));
+    let (text, end) = (text.get(..next).unwrap_or(text), at + next);
     let secret = |pair: &[u8]| {
         let Some(eq) = pair.iter().position(|&b| b == b'=') else { return false };
         let value = pair.get(eq + 1..).unwrap_or_default();

@@ -1,6 +1,9 @@
 //! The table of rules: one file per family of secrets, each with examples and counter-examples.
 
-use super::bytes::{ALNUM, ANY_HEX, DASH, DIGIT, DOT, Mask, UNDERSCORE, contains, count, distinct, is};
+use super::bytes::{
+    ALNUM, ALPHA, ANY_HEX, BASE64, DASH, DIGIT, DOT, EQUALS, LOWER, Mask, UNDERSCORE, UPPER, contains, count, distinct,
+    is,
+};
 use super::detect::Builtin;
 use super::view::{Hit, Look, Verdict, View};
 
@@ -142,9 +145,17 @@ fn exact(
     }
     let text = view.slice(body, end);
     // The mark of a word is that it goes on: `-` or `_` or a letter outside the alphabet.
-    let goes_on = is(view.at(end), ALNUM | UNDERSCORE) || is(view.before(start), UNDERSCORE | DASH | DOT);
-    let fits = (min..=max).contains(&text.len()) && !goes_on && count(text, DIGIT) >= 2;
+    let goes_on = is(view.at(end), ALNUM | UNDERSCORE) || is_joined(view, start);
+    let varied = count(text, DIGIT) >= 2 || (text.len() >= 30 && !is_wordy(text));
+    let fits = (min..=max).contains(&text.len()) && !goes_on && varied;
     if !fits || is_placeholder(text) { Verdict::No } else { Hit::verdict(start, end, kind) }
+}
+
+/// Whether a word goes on from one before it: `data-key-…`. A dash that opens a line is none of a word's.
+pub(super) fn is_joined(view: &View, start: usize) -> bool {
+    let before = view.before(start);
+    let opens_line = before == b'-' && matches!(view.before(start - 1), 0 | b'\n');
+    is(before, UNDERSCORE | DASH | DOT) && !opens_line
 }
 
 /// Says whether a value only shows where a secret would stand.
@@ -158,17 +169,17 @@ pub(super) fn is_placeholder(text: &[u8]) -> bool {
 
 /// Says whether a text is made of words as programs and people write them, rather than drawn at random.
 pub(super) fn is_wordy(text: &[u8]) -> bool {
+    let cased = count(text, LOWER) > 0;
     let (mut pieces, mut letters, mut previous) = (0usize, 0usize, 0u8);
     for &b in text {
-        if b.is_ascii_alphabetic() {
-            let starts = !previous.is_ascii_alphabetic() || (previous.is_ascii_lowercase() && b.is_ascii_uppercase());
-            pieces += usize::from(starts);
+        if is(b, ALPHA) {
+            // In names every capital opens a word; names in capitals have other borders.
+            pieces += usize::from(!is(previous, ALPHA) || (cased && is(b, UPPER)));
             letters += 1;
         }
         previous = b;
     }
-    let digits = count(text, DIGIT);
-    letters >= 7 * pieces / 2 && digits * 8 <= text.len()
+    letters * 2 >= 7 * pieces && count(text, DIGIT) * 8 <= text.len()
 }
 
 /// Says whether a value of a secret's key looks like one: long, varied, with digits, not made of words.
@@ -182,7 +193,7 @@ pub(super) fn looks_random(text: &[u8], min: usize) -> bool {
         return !is_wordy(text);
     }
     // Without a digit only a long mix of cases is not a name.
-    digits == 0 && text.len() >= 20 && count(text, ALNUM) == text.len() && !is_wordy(text) && mixed_case(text)
+    digits == 0 && text.len() >= 20 && count(text, BASE64 | EQUALS) == text.len() && !is_wordy(text) && mixed_case(text)
 }
 
 fn mixed_case(text: &[u8]) -> bool {

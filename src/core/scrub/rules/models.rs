@@ -1,6 +1,6 @@
 //! Providers of models: OpenAI, Anthropic, Hugging Face, Groq, OpenRouter, Replicate and their kin.
 
-use super::super::bytes::{ALNUM, DASH, DIGIT, HEX, UNDERSCORE, URL64, count, is};
+use super::super::bytes::{ALNUM, DASH, DIGIT, HEX, UNDERSCORE, URL64, count};
 use super::super::view::{Hit, Verdict, View};
 use super::{Family, Prefix, is_placeholder};
 
@@ -77,7 +77,7 @@ fn openai_legacy(view: &View, start: usize, body: usize) -> Verdict {
         return Verdict::Need(URL64, body + 320);
     }
     let text = view.slice(body, end);
-    if is(view.before(start), UNDERSCORE | DASH) || text.len() < 32 || is_placeholder(text) {
+    if super::is_joined(view, start) || text.len() < 32 || is_placeholder(text) {
         return Verdict::No;
     }
     let marked = text.windows(8).any(|w| w == b"T3BlbkFJ");

@@ -34,11 +34,13 @@ const LONGEST: usize = 16_384;
 const BODY: u32 = BASE64 | EQUALS | PEM_GLUE;
 
 pub(in super::super) fn at_dashes(view: &View, at: usize) -> Verdict {
-    match view.look(at, b"-----BEGIN ") {
-        Look::No => return Verdict::No,
-        Look::Cut => return Verdict::Need(0, 0),
-        Look::Yes => {}
-    }
+    // One dash more is a line that a diff takes away.
+    let at = match (view.look(at, b"-----BEGIN "), view.look(at, b"------BEGIN ")) {
+        (Look::Yes, _) => at,
+        (_, Look::Yes) => at + 1,
+        (Look::Cut, _) | (_, Look::Cut) => return Verdict::Need(0, 0),
+        _ => return Verdict::No,
+    };
     let label = at + 11;
     let mut end = label;
     while end - label < 48 && (is(view.at(end), UPPER) || matches!(view.at(end), b' ' | b'0'..=b'9')) {
@@ -121,6 +123,8 @@ fn word(view: &View, at: usize) -> usize {
 
 fn end_line(view: &View, start: usize, at: usize, length: usize) -> Option<Verdict> {
     match view.look(at, b"-----END ") {
+        Look::No if view.look(at, b"------END ") == Look::Yes => return end_line(view, start, at + 1, length),
+        Look::No if view.look(at, b"------END ") == Look::Cut => return Some(Verdict::Need(0, 0)),
         Look::No => return None,
         Look::Cut => return Some(Verdict::Need(0, 0)),
         Look::Yes => {}

@@ -36,7 +36,7 @@ pub(super) const FAMILY: Family = Family {
 };
 
 /// Asks every shape about a word; most words are settled by their length.
-pub(in super::super) fn at_word(view: &View, at: usize, end: usize) -> Verdict {
+pub(in super::super) fn at_word(view: &View, at: usize, end: usize, escaped: bool) -> Verdict {
     let length = end - at;
     let next = view.at(end);
     let verdict = match next {
@@ -54,7 +54,7 @@ pub(in super::super) fn at_word(view: &View, at: usize, end: usize) -> Verdict {
     if length == 84 && view.slice(at + 52, at + 58) == b"JQQJ99" {
         return Hit::verdict(at, end, "azure-key");
     }
-    azure_storage(view, at, end)
+    azure_storage(view, at, end, escaped)
 }
 
 /// Three characters, a digit, `Q~`, 31 to 34 more.
@@ -149,11 +149,15 @@ const AZURE: [(usize, &[u8], usize); 9] = [
 ];
 
 /// A key of base64 with a mark of its service near its end.
-fn azure_storage(view: &View, at: usize, word_end: usize) -> Verdict {
-    // Base64 runs begin where nothing of base64 stands before; `=` may, it separates a key's name from it.
-    if is(view.before(at), BASE64) && at > view.floor {
+fn azure_storage(view: &View, at: usize, word_end: usize, escaped: bool) -> Verdict {
+    // Base64 runs begin where nothing of base64 stands before; `=` may, it separates a key's name from it. The first character
+    // may be no letter: it has been passed then, and is no secret alone.
+    let joined = |at: usize| is(view.before(at), BASE64);
+    let passed = !escaped && matches!(view.before(at), b'+' | b'/') && !joined(at - 1);
+    if joined(at) && !passed && !escaped {
         return Verdict::No;
     }
+    let passed = usize::from(passed);
     if !matches!(view.at(word_end), b'+' | b'/' | b'=') && word_end - at < 40 {
         return Verdict::No;
     }
@@ -163,7 +167,10 @@ fn azure_storage(view: &View, at: usize, word_end: usize) -> Verdict {
     }
     let run = view.slice(at, end);
     let has = |&(place, mark, length): &(usize, &[u8], usize)| {
-        (length..=length + 2).contains(&run.len()) && run.get(place..place + 4) == Some(mark)
+        // A sign of addition that opens a line of a diff is none of the key's either.
+        (0..=passed).any(|gone| {
+            (length..=length + 2).contains(&(run.len() + gone)) && run.get(place - gone..place - gone + 4) == Some(mark)
+        })
     };
     if !AZURE.iter().any(has) || distinct(run) < 12 {
         return Verdict::No;
