@@ -123,3 +123,17 @@ story("a second tab follows live, says so, and takes over when the first one goe
   await run(second, "say from the second tab");
   await transcript(second).getByText("from the second tab", { exact: true }).waitFor();
 });
+
+story("two tabs share the files: each sees what the other changed, and works on from there", async (page, { open }) => {
+  await run(page, "write shared.txt: from the first");
+  const second = await open();
+  await second.getByRole("button", { name: "New session" }).click();
+  await second.getByRole("treeitem", { name: "/shared.txt" }).waitFor();
+  await run(second, "append shared.txt: , then the second\nwrite more.txt: more");
+  await page.getByRole("treeitem", { name: "/more.txt" }).waitFor();
+  await run(page, "read shared.txt\nwrite last.txt: done");
+  await transcript(page).getByText(/from the first, then the second/).last().waitFor();
+  await second.getByRole("treeitem", { name: "/last.txt" }).waitFor();
+  assert.equal(await page.getByRole("alert").count(), 0);
+  assert.equal(await second.getByRole("alert").count(), 0);
+});
