@@ -196,7 +196,7 @@ function Tool({ item }: { item: ToolItem }) {
         </div>
       </details>
       {item.state === "approval" && (
-        <div class="approval" role="group" aria-label={`Approve ${item.name}`}>
+        <div class="ask" role="group" aria-label={`Approve ${item.name}`}>
           <p>The agent wants to run <strong>{item.name}</strong> <code>{target(item)}</code>.</p>
           <button type="button" class="primary" onClick={() => resolveApproval(item.callId, "approved")}>Approve</button>
           <button type="button" onClick={() => resolveApproval(item.callId, "denied")}>Deny</button>
