@@ -48,6 +48,7 @@ const FAULTS = {
     b.transact = async (batch) => { await real.transact({ puts: batch.puts.slice(0, 1) }); await real.transact(batch); };
   }, "a failed check writes nothing"],
   "looks at the first check only": [(b, real) => { b.transact = (batch) => real.transact({ ...batch, checks: batch.checks.slice(0, 1) }); }, "one failed check of several fails all"],
+  "looks at the last check only": [(b, real) => { b.transact = (batch) => real.transact({ ...batch, checks: batch.checks.slice(-1) }); }, "one failed check of several fails all"],
   "rejects without a code": [(b, real) => {
     b.transact = (batch) => real.transact(batch).catch(() => { throw new Error("no"); });
   }, "checks for absent and present values"],

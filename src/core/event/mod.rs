@@ -144,7 +144,8 @@ pub fn check_known(kind: &str) -> Result<()> {
     }
 }
 
-#[cfg(test)]
+// The texts these hold are left out of a wasm build.
+#[cfg(all(test, not(target_family = "wasm")))]
 mod tests {
     use super::*;
     use crate::core::json::{self, Surrogates};

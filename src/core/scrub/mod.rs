@@ -45,5 +45,6 @@ pub fn has_marker(text: &str) -> bool {
     text.match_indices(MARK).any(|(at, _)| mark_length(text.as_bytes().get(at..).unwrap_or_default()).is_some())
 }
 
-#[cfg(test)]
+// The texts these hold are left out of a wasm build.
+#[cfg(all(test, not(target_family = "wasm")))]
 mod tests;
