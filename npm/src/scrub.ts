@@ -46,6 +46,11 @@ function addTo(raw: RawChain, identity: number, scrubber: Scrubber): void {
   return call(() => raw.add_function(identity, scrub as never, typeof name === "string" ? name : "scrubber", maxMatchLength));
 }
 
+/** Longer texts cross as bytes: the generated way in copies character by character. */
+const LONG = 512;
+const encoder = new TextEncoder();
+const encode = (text: string): Uint8Array => encoder.encode(text);
+
 /** The scrubbers of one store, in the order of their registration. */
 export class Chain {
   readonly raw: RawChain = call(() => new glue.RawChain());
@@ -67,7 +72,8 @@ export class Chain {
 
   /** A payload in stored form. */
   payload(type: string, text: string): string {
-    return call(() => this.raw.scrub_payload(type, text)) ?? text;
+    if (this.isEmpty) return text;
+    return call(() => (text.length > LONG ? this.raw.scrub_payload_bytes(type, encode(text)) : this.raw.scrub_payload(type, text))) ?? text;
   }
 
   storedForm(value: JsonValue): JsonValue {
@@ -76,7 +82,7 @@ export class Chain {
   }
 
   text(text: string): string {
-    return call(() => this.raw.scrub(text)) ?? text;
+    return call(() => (text.length > LONG ? this.raw.scrub_bytes(encode(text)) : this.raw.scrub(text))) ?? text;
   }
 
   /** What scrubs a stream; null while nothing scrubs. */
@@ -94,17 +100,22 @@ export function scrubText(text: string, scrubber: Scrubber = SECRETS): { text: s
   const chain = new Chain();
   chain.add(scrubber);
   const out = chain.text(whole);
+  const spans = out === whole ? [] : call(() => chain.raw.spans(whole));
   chain.raw.free();
-  return { text: out, matches: out === whole ? [] : matchesOf(whole, out, scrubber) };
+  return { text: out, matches: out === whole ? [] : matchesOf(whole, out, scrubber, spans) };
 }
 
-function matchesOf(text: string, out: string, scrubber: Scrubber): ScrubMatch[] {
+function matchesOf(text: string, out: string, scrubber: Scrubber, spans: ArrayLike<number> | undefined): ScrubMatch[] {
   if (typeof scrubber === "object" && "builtin" in scrubber) {
     const { builtin, types, except } = scrubber;
     return JSON.parse(call((module) => module.raw_find_secrets(builtin, listText(types), listText(except), text))) as ScrubMatch[];
   }
-  // Of any other scrubber only its outcome is known: the span that it changed.
-  const name = typeof scrubber === "object" && "name" in scrubber && typeof scrubber.name === "string" ? scrubber.name : "match";
+  const named = typeof scrubber === "object" && "name" in scrubber && typeof scrubber.name === "string" ? scrubber.name : undefined;
+  const name = named ?? (typeof scrubber === "object" && "values" in scrubber ? "value" : typeof scrubber === "object" && "pattern" in scrubber ? "pattern" : "match");
+  if (spans !== undefined) {
+    return Array.from({ length: spans.length / 2 }, (_, i) => ({ type: name, start: spans[2 * i] as number, end: spans[2 * i + 1] as number }));
+  }
+  // Of a function only its outcome is known: the span that it changed.
   let start = 0;
   while (start < text.length && text[start] === out[start]) start++;
   let tail = 0;

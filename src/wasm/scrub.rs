@@ -69,6 +69,33 @@ fn builtin(name: &str) -> Result<Builtin> {
         .ok_or_else(|| Error::new(Kind::ScrubberRefused, "the built-in scrubbers are `secrets` and `pii`"))
 }
 
+thread_local! {
+    /// The rules without a choice of types, made once: their index is not built anew for every text.
+    static ALL: [RefCell<Option<Rc<Detector>>>; 2] = const { [RefCell::new(None), RefCell::new(None)] };
+}
+
+fn rules(name: &str, only: &str, except: &str) -> Result<Rc<Detector>> {
+    let which = builtin(name)?;
+    let (only, except) = (texts(only)?, texts(except)?);
+    if !only.is_empty() || !except.is_empty() {
+        return Detector::new(which, &only, &except).map(Rc::new);
+    }
+    ALL.with(|[secrets, pii]| {
+        let kept = if which == Builtin::Secrets { secrets } else { pii };
+        if let Some(made) = kept.borrow().as_ref() {
+            return Ok(made.clone());
+        }
+        let made = Rc::new(Detector::new(which, &[], &[])?);
+        *kept.borrow_mut() = Some(made.clone());
+        Ok(made)
+    })
+}
+
+/// Text that came as bytes: the quicker way in for long ones.
+fn text_of(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|_| Error::new(Kind::InvalidArgument, "the bytes are no UTF-8"))
+}
+
 #[wasm_bindgen]
 impl RawChain {
     /// Makes an empty chain.
@@ -92,8 +119,7 @@ impl RawChain {
 
     /// Registers built-in rules; `only` and `except` are JSON lists of types.
     pub fn add_builtin(&self, identity: u32, name: &str, only: &str, except: &str) -> std::result::Result<(), JsValue> {
-        let make = || Detector::new(builtin(name)?, &texts(only)?, &texts(except)?);
-        self.add(identity, Rc::new(make().map_err(throw)?));
+        self.add(identity, rules(name, only, except).map_err(throw)?);
         Ok(())
     }
 
@@ -136,6 +162,23 @@ impl RawChain {
     /// Scrubs a text; nothing when it stays as it is.
     pub fn scrub(&self, text: &str) -> std::result::Result<Option<String>, JsValue> {
         changed(self.now().scrub(text)).map_err(|e| self.fail(e))
+    }
+
+    /// As `scrub`, for a text in UTF-8.
+    pub fn scrub_bytes(&self, text: &[u8]) -> std::result::Result<Option<String>, JsValue> {
+        self.scrub(text_of(text).map_err(throw)?)
+    }
+
+    /// As `scrub_payload`, for a payload in UTF-8.
+    pub fn scrub_payload_bytes(&self, kind: &str, data: &[u8]) -> std::result::Result<Option<String>, JsValue> {
+        self.scrub_payload(kind, text_of(data).map_err(throw)?)
+    }
+
+    /// Where a chain of one finds its matches: `start end start end …` in UTF-16 units; nothing when its scrubber cannot say.
+    pub fn spans(&self, text: &str) -> Option<Vec<u32>> {
+        let mut units = Units { text, byte: 0, units: 0 };
+        let spans = self.now().spans(text)?;
+        Some(spans.into_iter().flat_map(|(start, end)| [units.at(start) as u32, units.at(end) as u32]).collect())
     }
 
     /// Scrubs the payload of an event (JSON text); nothing when it stays as it is.
@@ -191,19 +234,29 @@ impl RawScrubStream {
     }
 }
 
+/// Byte offsets on their way to UTF-16 units, in ascending order.
+struct Units<'t> {
+    text: &'t str,
+    byte: usize,
+    units: usize,
+}
+
+impl Units<'_> {
+    fn at(&mut self, byte: usize) -> usize {
+        self.units += self.text.get(self.byte..byte).unwrap_or_default().encode_utf16().count();
+        self.byte = byte;
+        self.units
+    }
+}
+
 /// Finds what the built-in rules redact: JSON text `[{type, start, end}]`, in UTF-16 units.
 #[wasm_bindgen]
 pub fn raw_find_secrets(name: &str, only: &str, except: &str, text: &str) -> std::result::Result<String, JsValue> {
     let find = || {
-        let detector = Detector::new(builtin(name)?, &texts(only)?, &texts(except)?)?;
-        let mut at = (0, 0);
-        let mut units = |byte: usize| {
-            at.1 += text.get(at.0..byte).unwrap_or_default().encode_utf16().count();
-            at.0 = byte;
-            at.1
-        };
+        let detector = rules(name, only, except)?;
+        let mut units = Units { text, byte: 0, units: 0 };
         let rows = detector.find(text).into_iter().map(|found| {
-            let (start, end) = (units(found.start), units(found.end));
+            let (start, end) = (units.at(found.start), units.at(found.end));
             Object::from([("type", Value::from(found.kind)), ("start", start.into()), ("end", end.into())]).into()
         });
         Ok(Value::Array(rows.collect()).to_text())

@@ -110,7 +110,7 @@ const fn classes(b: u8) -> Mask {
 }
 
 /// Says whether a byte is of one of the classes.
-#[inline]
+#[inline(always)]
 pub(super) fn is(byte: u8, mask: Mask) -> bool {
     TABLE.get(usize::from(byte)).copied().unwrap_or(0) & mask != 0
 }
@@ -118,6 +118,11 @@ pub(super) fn is(byte: u8, mask: Mask) -> bool {
 /// Counts the bytes of one of the classes.
 pub(super) fn count(bytes: &[u8], mask: Mask) -> usize {
     bytes.iter().filter(|&&b| is(b, mask)).count()
+}
+
+/// The classes of all the bytes together.
+pub(super) fn all_classes(bytes: &[u8]) -> Mask {
+    bytes.iter().fold(0, |mask, &b| mask | TABLE.get(usize::from(b)).copied().unwrap_or(0))
 }
 
 /// Counts how many different bytes there are.

@@ -18,6 +18,11 @@ pub trait Scrubber {
         None
     }
 
+    /// Where its matches stand, as byte offsets, when the scrubber can say so.
+    fn spans(&self, _text: &str) -> Option<Vec<(usize, usize)>> {
+        None
+    }
+
     /// A face that takes text in pieces and yields exactly what [`Scrubber::scrub`] yields for the whole.
     fn pieces(self: Rc<Self>) -> Option<Box<dyn Pieces>> {
         None
@@ -72,6 +77,11 @@ impl Chain {
     /// The scrubbers in their order.
     pub fn scrubbers(&self) -> impl Iterator<Item = &Rc<dyn Scrubber>> {
         self.links.iter().map(|link| &link.scrubber)
+    }
+
+    /// Where a chain of one finds its matches, when its scrubber can say so.
+    pub fn spans(&self, text: &str) -> Option<Vec<(usize, usize)>> {
+        self.scrubbers().next()?.spans(text)
     }
 
     /// Folds every scrubber over a text.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::super::error::{Error, Kind, Result};
-use super::bytes::{ALNUM, ALPHA, DASH, DIGIT, DOT, HEX, Mask, UNDERSCORE, is};
+use super::bytes::{ALNUM, ALPHA, BASE64, DASH, DIGIT, DOT, HEX, Mask, UNDERSCORE, is};
 use super::chain::{Pieces, Scrubber};
 use super::rules::{self, FAMILIES, Prefix};
 use super::stream::DetectPieces;
@@ -49,18 +49,20 @@ pub struct Match {
 /// The built-in rules, all or some of them.
 pub struct Detector {
     builtin: Builtin,
-    /// Prefixes ordered by their first byte.
-    prefixes: Vec<&'static Prefix>,
-    /// Where the prefixes of a first byte begin.
-    index: Vec<u16>,
+    /// Prefixes ordered by the hash of their first three bytes, longer ones first.
+    prefixes: Vec<(u16, &'static Prefix)>,
     /// Which hashes of three bytes begin a prefix.
     heads: Vec<u64>,
     only: Vec<String>,
     except: Vec<String>,
 }
 
-fn head(a: u8, b: u8, c: u8) -> usize {
-    (usize::from(a).wrapping_mul(31) ^ usize::from(b).wrapping_mul(193) ^ usize::from(c).wrapping_mul(7)) & 4095
+/// A number of 12 bits for the first three bytes.
+#[inline(always)]
+fn hash(bytes: &[u8]) -> Option<u16> {
+    let [a, b, c, ..] = bytes else { return None };
+    let mix = usize::from(*a).wrapping_mul(31) ^ usize::from(*b).wrapping_mul(193) ^ usize::from(*c).wrapping_mul(7);
+    Some((mix & 4095) as u16)
 }
 
 impl Detector {
@@ -71,25 +73,19 @@ impl Detector {
             let quoted: String = unknown.chars().take(80).collect();
             return Err(Error::new(Kind::ScrubberRefused, format!("there is no built-in rule for `{quoted}`")));
         }
-        let mut prefixes: Vec<&'static Prefix> = FAMILIES.iter().flat_map(|f| f.prefixes).collect();
-        if builtin == Builtin::Pii {
-            prefixes.clear();
-        }
-        let first = |p: &Prefix| p.text.as_bytes().first().copied().unwrap_or(0);
+        let secrets = FAMILIES.iter().filter(|_| builtin == Builtin::Secrets);
+        let mut prefixes: Vec<(u16, &'static Prefix)> =
+            secrets.flat_map(|f| f.prefixes).map(|p| (hash(p.text.as_bytes()).unwrap_or(0), p)).collect();
         // Longer ones first, so that `sk-ant-` is asked before `sk-`.
-        let order = |p: &Prefix| (first(p), usize::MAX - p.text.len());
+        let order = |p: &(u16, &'static Prefix)| (p.0, usize::MAX - p.1.text.len());
         crate::core::sorted::sort_by(&mut prefixes, |a, b| order(a) < order(b));
-        let index = (0..=256usize).map(|b| prefixes.partition_point(|p| usize::from(first(p)) < b) as u16).collect();
         let mut heads = vec![0u64; 64];
-        for prefix in &prefixes {
-            if let [a, b, c, ..] = prefix.text.as_bytes() {
-                let bit = head(*a, *b, *c);
-                if let Some(word) = heads.get_mut(bit >> 6) {
-                    *word |= 1 << (bit & 63);
-                }
+        for (hash, _) in &prefixes {
+            if let Some(word) = heads.get_mut(usize::from(hash >> 6)) {
+                *word |= 1 << (hash & 63);
             }
         }
-        Ok(Detector { builtin, prefixes, index, heads, only: only.to_vec(), except: except.to_vec() })
+        Ok(Detector { builtin, prefixes, heads, only: only.to_vec(), except: except.to_vec() })
     }
 
     /// Finds every secret of a whole text, from left to right, none overlapping.
@@ -113,7 +109,13 @@ impl Detector {
         let mut at = state.at;
         while at < bytes.len() {
             let (next, verdict) = match self.builtin {
-                Builtin::Secrets => self.place(&view, at),
+                Builtin::Secrets => {
+                    at = self.skip(&view, at);
+                    if at >= bytes.len() {
+                        break;
+                    }
+                    self.place(&view, at)
+                }
                 Builtin::Pii => rules::pii::place(&view, at),
             };
             match verdict {
@@ -135,6 +137,46 @@ impl Detector {
         }
         state.at = at;
         state.floor = view.floor;
+    }
+
+    /// Skips what begins no rule: the loop that most texts spend their time in.
+    #[inline(never)]
+    fn skip(&self, view: &View, mut at: usize) -> usize {
+        let bytes = view.bytes;
+        loop {
+            // Plain loops over places: the module is built for size, which keeps iterators from being unrolled.
+            while bytes.get(at).is_some_and(|&b| kind(b) == PLAIN) {
+                at += 1;
+            }
+            let Some(&byte) = bytes.get(at) else { return at };
+            if kind(byte) == OPERATOR {
+                match (byte, bytes.get(at + 1)) {
+                    (b'-', Some(&next)) if next != b'-' => at += 1,
+                    (b'>', _) if kind(view.before(at)) != WORD => at += 1,
+                    _ => return at,
+                }
+                continue;
+            }
+            let mut end = at + 1;
+            while bytes.get(end).is_some_and(|&b| kind(b) == WORD) {
+                end += 1;
+            }
+            let Some(&next) = bytes.get(end) else { return at };
+            let previous = view.before(at);
+            if self.may_begin(view, at)
+                || shapes_may(view, at, end, next)
+                || matches!(previous, b'\\' | b'%' | b'[' | b';')
+            {
+                return at;
+            }
+            at = end;
+        }
+    }
+
+    /// Whether three bytes may begin a prefix; also where there are not three.
+    #[inline(always)]
+    fn may_begin(&self, view: &View, at: usize) -> bool {
+        hash(view.bytes.get(at..).unwrap_or_default()).is_none_or(|hash| self.is_head(hash))
     }
 
     /// Asks the rules that may begin at a place; returns where to go on when they say no.
@@ -189,21 +231,24 @@ impl Detector {
 
     /// Asks the rules whose prefix stands here.
     pub(super) fn prefix(&self, view: &View, at: usize) -> Verdict {
-        let (a, b, c) = (view.at(at), view.at(at + 1), view.at(at + 2));
-        let bit = head(a, b, c);
-        let may = self.heads.get(bit >> 6).is_some_and(|word| word >> (bit & 63) & 1 == 1);
-        if !may && !view.open(at + 2) {
+        let here = view.slice(at, at + 3);
+        let Some(hash) = hash(here) else { return self.cut_prefix(view, at, here) };
+        if !self.is_head(hash) {
             return Verdict::No;
         }
-        let bound = |b: usize| self.index.get(b).copied().map_or(0, usize::from);
-        let same_first = self.prefixes.get(bound(usize::from(a))..bound(usize::from(a) + 1)).unwrap_or_default();
-        for prefix in same_first {
-            let verdict = prefix.check(view, at);
-            if verdict != Verdict::No {
-                return verdict;
-            }
-        }
-        Verdict::No
+        let first = self.prefixes.partition_point(|p| p.0 < hash);
+        let same = self.prefixes.get(first..).unwrap_or_default().iter().take_while(|p| p.0 == hash);
+        same.map(|p| p.1.check(view, at)).find(|verdict| *verdict != Verdict::No).unwrap_or(Verdict::No)
+    }
+
+    /// Where the text ends within three bytes: whether more may make a prefix of them.
+    fn cut_prefix(&self, view: &View, at: usize, here: &[u8]) -> Verdict {
+        let may = view.open(at + here.len()) && self.prefixes.iter().any(|p| p.1.text.as_bytes().starts_with(here));
+        if may { Verdict::Need(0, 0) } else { Verdict::No }
+    }
+
+    fn is_head(&self, hash: u16) -> bool {
+        self.heads.get(usize::from(hash >> 6)).is_some_and(|word| word >> (hash & 63) & 1 == 1)
     }
 
     /// Whether a rule with a literal may begin at a place.
@@ -221,6 +266,51 @@ impl Detector {
             return self.word_at(view, at, end, false);
         }
         Verdict::No
+    }
+}
+
+const PLAIN: u8 = 0;
+const WORD: u8 = 1;
+const OPERATOR: u8 = 2;
+
+/// What a byte is to the outer loop.
+const KINDS: [u8; 256] = kinds();
+
+#[allow(clippy::indexing_slicing, reason = "evaluated by the compiler, which would refuse an index out of bounds")]
+const fn kinds() -> [u8; 256] {
+    let mut table = [PLAIN; 256];
+    let mut at = 0;
+    while at < 256 {
+        table[at] = match at as u8 {
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => WORD,
+            b'=' | b':' | b'-' | b'>' => OPERATOR,
+            _ => PLAIN,
+        };
+        at += 1;
+    }
+    table
+}
+
+#[inline(always)]
+fn kind(byte: u8) -> u8 {
+    KINDS.get(usize::from(byte)).copied().unwrap_or(PLAIN)
+}
+
+/// Whether a word can begin a shape: its length and what follows tell nearly always.
+#[inline(always)]
+fn shapes_may(view: &View, at: usize, end: usize, next: u8) -> bool {
+    let length = end - at;
+    match next {
+        b'~' => true,
+        b':' => (8..=13).contains(&length),
+        b'.' => (14..=28).contains(&length),
+        b'-' => length == 32,
+        // Keys of base64: it must go on as such.
+        b'+' | b'/' | b'=' => {
+            let goes_on = |k: usize| view.bytes.get(at + k).is_none_or(|&b| is(b, BASE64));
+            length >= 40 || (goes_on(18) && goes_on(27) && goes_on(36))
+        }
+        _ => length >= 40,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Names of keys: which of them stand before a secret.
 
-use super::bytes::{DASH, DOT, NAME, UNDERSCORE, is};
-use super::view::{LOOK_BACK, View};
+use super::bytes::{ALNUM, ALPHA, DASH, DOT, NAME, UNDERSCORE, is};
+use super::view::View;
 
 /// What kind of value a key announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,31 +120,78 @@ const TAILS: [&str; 9] = ["value", "base64", "b64", "production", "prod", "stagi
 
 /// Names the class of a key, when it announces a secret.
 pub(super) fn classify(name: &[u8]) -> Option<(Class, &'static str)> {
-    let mut plain = [0u8; LOOK_BACK];
-    let mut length = 0;
-    for &b in name.iter().filter(|b| b.is_ascii_alphanumeric()) {
-        if let Some(slot) = plain.get_mut(length) {
-            *slot = b.to_ascii_lowercase();
-            length += 1;
-        }
-    }
-    let mut text = plain.get(..length)?;
-    for tail in TAILS {
-        // Only behind something: `PROD` alone is no key.
-        text = text.strip_suffix(tail.as_bytes()).filter(|rest| rest.len() > 2).unwrap_or(text);
-    }
-    while let Some((last, rest)) = text.split_last().filter(|(last, _)| last.is_ascii_digit()) {
-        debug_assert!(last.is_ascii_digit());
-        text = rest;
-    }
-    if text == b"session" || text == b"sessionid" || text == b"sid" {
+    if !may_end(name) {
         return None;
     }
-    if let Some((_, found)) = ENDINGS.iter().find(|(ending, _)| text.ends_with(ending.as_bytes())) {
+    let mut text = name;
+    for tail in TAILS {
+        // Only behind something: `PROD` alone is no key.
+        if may_strip(text, tail) {
+            text = strip(text, tail.as_bytes()).filter(|rest| rest.len() > 2).unwrap_or(text);
+        }
+    }
+    while let Some((_, rest)) = text.split_last().filter(|(last, _)| !is(**last, ALPHA)) {
+        text = rest;
+    }
+    let fits = |ending: &str| may_strip(text, ending) && strip(text, ending.as_bytes()).is_some();
+    if let Some((_, found)) = ENDINGS.iter().find(|(ending, _)| fits(ending)) {
         return *found;
     }
     let word = last_word(name);
     WORDS.iter().find(|(w, _, _)| word.eq_ignore_ascii_case(w.as_bytes())).map(|&(_, class, kind)| (class, kind))
+}
+
+/// Whether the last letters agree: they differ nearly always.
+#[inline(always)]
+fn may_strip(name: &[u8], ending: &str) -> bool {
+    matches!((name.last(), ending.as_bytes().last()), (Some(a), Some(b)) if a | 32 == b | 32)
+}
+
+/// What stands before an ending, in any case and with any of `_ - .` inside it.
+fn strip<'n>(name: &'n [u8], ending: &[u8]) -> Option<&'n [u8]> {
+    let mut rest = name;
+    for &letter in ending.iter().rev() {
+        loop {
+            let (&last, before) = rest.split_last()?;
+            rest = before;
+            if is(last, ALNUM) {
+                if last.to_ascii_lowercase() != letter {
+                    return None;
+                }
+                break;
+            }
+        }
+    }
+    Some(rest)
+}
+
+/// The last two letters of every ending, word and tail above.
+const LAST: &[u8] = b"enonierdwdsedertetalerlsreidpwswthiguengodntevstsseyie";
+
+/// For each letter before the last one, which last letters there are.
+const PAIRS: [u32; 32] = pairs();
+
+#[allow(clippy::indexing_slicing, reason = "evaluated by the compiler, which would refuse an index out of bounds")]
+const fn pairs() -> [u32; 32] {
+    let mut table = [0; 32];
+    let mut at = 0;
+    while at + 1 < LAST.len() {
+        table[(LAST[at] & 31) as usize] |= 1 << (LAST[at + 1] & 31);
+        at += 2;
+    }
+    table
+}
+
+/// Whether the last two letters of a name can end a key: settles most names at once.
+fn may_end(name: &[u8]) -> bool {
+    match name {
+        [.., a, b] if is(*a, ALPHA) && is(*b, ALPHA) => {
+            let may = PAIRS.get(usize::from(a & 31)).is_some_and(|last| last >> (b & 31) & 1 == 1);
+            // Of all the names that end in `id` only those of whole sessions count.
+            may && (name.len() > 8 || !(b | 32 == b'd' && a | 32 == b'i'))
+        }
+        _ => name.len() > 1,
+    }
 }
 
 /// The last word of a name in any spelling.
@@ -202,7 +249,13 @@ fn typed(view: &View, type_start: usize, anchor: usize) -> Option<(Class, &'stat
         return None;
     }
     let at = back_over(view, type_start, b" &'*", 6);
-    let at = if view.before(at) == b':' { at - 1 } else { at };
+    // Without a colon only what is surely a type counts: `token id=…` is prose of a log.
+    let name = view.slice(type_start, view.run(type_start, ALPHA, 16));
+    let at = match view.before(at) {
+        b':' => at - 1,
+        _ if matches!(name, b"string" | b"str" | b"byte" | b"bytes" | b"char") => at,
+        _ => return None,
+    };
     if at == type_start {
         return None;
     }
@@ -227,4 +280,35 @@ fn opens_line(view: &View, start: usize) -> bool {
     let upper = view.slice(start, start + 2).iter().all(|b| b.is_ascii_uppercase() || *b == b'_');
     let before = back_over(view, start, b" \t", 4);
     upper && (before == 0 || matches!(view.before(before), b'\n' | b'\r'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_ending_passes_the_quick_look() {
+        let names = ENDINGS.iter().map(|e| e.0).chain(WORDS.iter().map(|w| w.0)).chain(TAILS);
+        for name in names {
+            assert!(may_end(name.as_bytes()), "{name}");
+        }
+        assert!(LAST.len().is_multiple_of(2));
+    }
+
+    #[test]
+    fn names_are_classified_in_any_spelling() {
+        let class = |name: &str| classify(name.as_bytes()).map(|found| found.0);
+        for name in ["DB_PASSWORD", "dbPassword", "db-password", "password2", "PASSWORD_PROD", "DB_PASS", "userPw"] {
+            assert_eq!(class(name), Some(Class::Password), "{name}");
+        }
+        for name in ["apiKey", "API-KEY", "x-api-key", "access.token", "SECRET_KEY_BASE", "clientSecretValue", "_auth"]
+        {
+            assert_eq!(class(name), Some(Class::Secret), "{name}");
+        }
+        for name in
+            ["compass", "max_tokens", "tokenizer", "nextPageToken", "csrf_token", "public_key", "key", "author", "id"]
+        {
+            assert_eq!(class(name), None, "{name}");
+        }
+    }
 }

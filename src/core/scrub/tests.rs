@@ -81,3 +81,11 @@ fn values_prefer_the_leftmost_and_longest() {
     assert_eq!(scrub("xxabcdefghi"), "xx[REDACTED:value]i");
     assert_eq!(scrub("cdefghijklm"), "[REDACTED:value]m");
 }
+
+#[test]
+fn spans_are_those_of_the_matches() {
+    let values = Values::new(&["hunter2hunter2".to_owned()], None).unwrap();
+    assert_eq!(values.spans("a hunter2hunter2 é hunter2hunter2"), Some(vec![(2, 16), (20, 34)]));
+    let pattern = Pattern::new("\\d+", None, None).unwrap();
+    assert_eq!(pattern.spans("é 12 3"), Some(vec![(3, 5), (6, 7)]));
+}

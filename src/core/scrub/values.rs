@@ -201,6 +201,12 @@ impl Scrubber for Values {
         Ok(if out == text { Cow::Borrowed(text) } else { Cow::Owned(out) })
     }
 
+    fn spans(&self, text: &str) -> Option<Vec<(usize, usize)>> {
+        let mut run = Run { buffer: text.as_bytes().to_vec(), found: Some(Vec::new()), ..Run::default() };
+        run.advance(self, true, &mut String::new());
+        run.found
+    }
+
     fn pieces(self: Rc<Self>) -> Option<Box<dyn Pieces>> {
         Some(Box::new(ValuePieces { values: self, run: Run::default() }))
     }
@@ -216,6 +222,8 @@ struct Run {
     /// The best match so far that has not been passed.
     best: Option<(usize, usize)>,
     released: usize,
+    /// Matches of a whole text, when they are asked for.
+    found: Option<Vec<(usize, usize)>>,
 }
 
 impl Run {
@@ -241,6 +249,9 @@ impl Run {
             let Some((start, end)) = passed else { break };
             self.release(start, out);
             out.push_str(&values.mark);
+            if let Some(found) = &mut self.found {
+                found.push((start, end));
+            }
             self.released = end;
             self.read = end;
             self.node = 0;

@@ -61,13 +61,13 @@ impl<'a> View<'a> {
     }
 
     /// The byte at a place; 0 after the end.
-    #[inline]
+    #[inline(always)]
     pub(super) fn at(&self, at: usize) -> u8 {
         self.bytes.get(at).copied().unwrap_or(0)
     }
 
     /// The byte before a place; 0 where nothing may be looked at.
-    #[inline]
+    #[inline(always)]
     pub(super) fn before(&self, at: usize) -> u8 {
         if at > self.floor { self.at(at - 1) } else { 0 }
     }

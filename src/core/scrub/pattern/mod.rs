@@ -150,6 +150,14 @@ impl Scrubber for Pattern {
         Ok(if out == text { Cow::Borrowed(text) } else { Cow::Owned(out) })
     }
 
+    fn spans(&self, text: &str) -> Option<Vec<(usize, usize)>> {
+        let mut run = Run::new(self);
+        run.found = Some(Vec::new());
+        run.buffer.push_str(text);
+        run.advance(self, true, &mut String::new());
+        run.found
+    }
+
     fn pieces(self: Rc<Self>) -> Option<Box<dyn Pieces>> {
         let run = Run::new(&self);
         Some(Box::new(PatternPieces { pattern: self, run }))

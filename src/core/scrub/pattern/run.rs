@@ -27,6 +27,8 @@ pub(super) struct Run {
     stamp: u64,
     best: Option<(usize, usize)>,
     released: usize,
+    /// Matches of a whole text, when they are asked for.
+    pub(super) found: Option<Vec<(usize, usize)>>,
 }
 
 impl Run {
@@ -40,6 +42,7 @@ impl Run {
             stamp: 0,
             best: None,
             released: 0,
+            found: None,
         }
     }
 
@@ -64,6 +67,9 @@ impl Run {
             {
                 self.release(start, out);
                 out.push_str(&pattern.replacement);
+                if let Some(found) = &mut self.found {
+                    found.push((start, end));
+                }
                 self.released = end;
                 self.at = end;
                 continue;

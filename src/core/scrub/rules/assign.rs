@@ -1,7 +1,7 @@
 //! Values that are secrets because of the name before them: assignments, members, flags, tags, connection strings.
 
 use super::super::bytes::{
-    ALNUM, ALPHA, ANY_HEX, BARE, DIGIT, LOWER, Mask, NAME, QUOTED, UPPER, contains, count, distinct, is,
+    ALNUM, ALPHA, ANY_HEX, BARE, DIGIT, LOWER, Mask, NAME, QUOTED, UPPER, all_classes, contains, count, distinct, is,
 };
 use super::super::detect::Detector;
 use super::super::keys::{self, Class, Key};
@@ -33,6 +33,7 @@ pub(super) const FAMILY: Family = Family {
     #[cfg(not(target_family = "wasm"))]
     counter_examples: &[
         &["const token = await getToken(user);"],
+        &["session token id=", "95f3bedef890f105 in 236ms"],
         &["password: str = Field(..., min_length=8)"],
         &["password=$(cat /run/secrets/db_password)"],
         &["secret = \"changeme\""],
@@ -199,6 +200,9 @@ fn bare(detector: &Detector, view: &View, key: &Key, start: usize) -> Verdict {
     }
     let text = view.slice(start, end);
     let head = text.get(..HEAD).unwrap_or(text);
+    if is_bland(head) && !detector.may_start(view, start) {
+        return Verdict::No;
+    }
     let mut length = bare_length(key, head);
     if length == HEAD {
         // Bounded work first: in a long run every operator may start a value.
@@ -287,7 +291,7 @@ fn is_mark(text: &[u8]) -> bool {
 /// was left alone before a token in it was masked is left alone afterwards.
 fn unmask(text: &[u8]) -> Option<Vec<u8>> {
     let mark = super::super::MARK.as_bytes();
-    if !text.windows(mark.len()).any(|w| w == mark) {
+    if !text.contains(&b'[') || !text.windows(mark.len()).any(|w| w == mark) {
         return None;
     }
     let (mut out, mut at) = (Vec::with_capacity(text.len()), 0);
@@ -373,12 +377,7 @@ const NO_PASSWORDS: [&str; 25] = [
 /// Whether a value that is said to be a password is one.
 pub(super) fn is_password(text: &[u8], quoted: bool, environment: bool) -> bool {
     let digits = count(text, DIGIT);
-    if text.len() < 6
-        || (digits == 0 && !mixed(text))
-        || distinct(text) < 4
-        || is_expression(text)
-        || is_dotted_name(text)
-    {
+    if text.len() < 6 || is_bland(text) || distinct(text) < 4 || is_expression(text) || is_dotted_name(text) {
         return false;
     }
     let known = |word: &&str| text.eq_ignore_ascii_case(word.as_bytes());
@@ -417,14 +416,16 @@ fn is_number(text: &[u8]) -> bool {
     digits > 0 && (tail.is_empty() || typed || matches!(tail, b"L" | b"UL" | b"n"))
 }
 
-fn mixed(text: &[u8]) -> bool {
-    count(text, UPPER) > 0 && count(text, LOWER) > 0
+/// No digit and one case only, in any part of it: no secret, save a token that a rule knows.
+fn is_bland(text: &[u8]) -> bool {
+    let classes = all_classes(text);
+    classes & DIGIT == 0 && (classes & UPPER == 0 || classes & LOWER == 0)
 }
 
 /// Whether a value that is said to be a token or key is one.
 fn is_secret(text: &[u8]) -> bool {
     const OK: Mask = NAME;
-    if (count(text, DIGIT) == 0 && !mixed(text)) || is_expression(text) || is_dotted_name(text) {
+    if is_bland(text) || is_expression(text) || is_dotted_name(text) {
         return false;
     }
     let odd = text.iter().filter(|&&b| !is(b, OK) && !b"+/=:~!@#%^*$&".contains(&b)).count();

@@ -51,7 +51,7 @@ fn slack(view: &View, start: usize, body: usize, kind: &'static str) -> Verdict 
         return Verdict::Need(ALNUM | DASH, body + 320);
     }
     let text = view.slice(body, end);
-    if text.len() < 20 || count(text.get(..64).unwrap_or(text), DIGIT) < 6 || is_placeholder(text) {
+    if text.len() < 20 || is_placeholder(text) || count(text.get(..64).unwrap_or(text), DIGIT) < 6 {
         Verdict::No
     } else {
         Hit::verdict(start, end, kind)

@@ -72,12 +72,15 @@ pub(super) const FAMILY: Family = Family {
 
 /// 48 characters, with "OpenAI" in base64 in the middle of the older ones; other makers use the same two letters.
 fn openai_legacy(view: &View, start: usize, body: usize) -> Verdict {
+    if super::is_joined(view, start) {
+        return Verdict::No;
+    }
     let end = view.run(body, URL64, 320);
     if view.open(end) && end - body < 320 {
         return Verdict::Need(URL64, body + 320);
     }
     let text = view.slice(body, end);
-    if super::is_joined(view, start) || text.len() < 32 || is_placeholder(text) {
+    if text.len() < 32 || is_placeholder(text) {
         return Verdict::No;
     }
     let marked = text.windows(8).any(|w| w == b"T3BlbkFJ");
