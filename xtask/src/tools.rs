@@ -36,17 +36,38 @@ pub fn wasm_bindgen(config: &Config) -> Outcome<WasmBindgen> {
             return Ok(found);
         }
     }
-    println!("installing wasm-bindgen {version} into .tools (once)");
+    cargo_install("wasm-bindgen-cli", &version)?;
+    Ok(in_dir(local))
+}
+
+/// Builds a program of crates.io into `.tools/bin`.
+fn cargo_install(name: &str, version: &str) -> Outcome {
+    println!("installing {name} {version} into .tools (once)");
     let wanted = format!("={version}");
     let tools = root().join(".tools");
     let install = |extra: &[&str]| {
-        let args = ["install", "wasm-bindgen-cli", "--version", &wanted, "--root"];
+        let args = ["install", "--quiet", name, "--version", &wanted, "--root"];
         // Its own target directory: a build of the tool must not disturb the project's.
         run(command("cargo").args(args).arg(&tools).args(extra).env("CARGO_TARGET_DIR", tools.join("target")))
     };
     install(&["--locked"]).or_else(|_| install(&[]))?;
     let _ = fs::remove_dir_all(tools.join("target"));
-    Ok(in_dir(local))
+    Ok(())
+}
+
+/// A program from PATH in whatever version, else from `.tools/`, else built there in the version of `wasm-pack.toml`.
+fn installed_or_built(name: &str, config: &Config) -> Outcome<PathBuf> {
+    let local = root().join(".tools/bin").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    if let Some(found) = on_path(name).or_else(|| Some(local.clone()).filter(|path| path.is_file())) {
+        return Ok(found);
+    }
+    cargo_install(name, config.text(&format!("tools.{name}"))?)?;
+    Ok(local)
+}
+
+/// wasm-pack, for the tests that call it as a user would.
+pub fn wasm_pack(config: &Config) -> Outcome<PathBuf> {
+    installed_or_built("wasm-pack", config)
 }
 
 /// The two programs of wasm-bindgen-cli.
@@ -90,14 +111,14 @@ pub fn npm(dir: &str) -> Outcome {
     fs::write(&stamp, lock).map_err(|error| format!("{}: {error}", stamp.display()))
 }
 
-/// A Chromium and its driver.
-pub struct Chromium {
+/// A browser and its driver.
+pub struct Browser {
     pub browser: PathBuf,
     pub driver: PathBuf,
 }
 
 /// The system's Chromium: found, else installed where the package manager is apt and we may use it.
-pub fn chromium() -> Outcome<Chromium> {
+pub fn chromium() -> Outcome<Browser> {
     if let Some(found) = find_chromium() {
         return Ok(found);
     }
@@ -105,11 +126,34 @@ pub fn chromium() -> Outcome<Chromium> {
     if on_path("apt-get").is_none() {
         return Err(format!("Chromium or chromedriver is missing: {install}"));
     }
-    println!("installing chromium and chromium-driver with apt-get (once)");
-    let _ = apt_get(&["update"]);
-    apt_get(&["install", "--yes", "--no-install-recommends", "chromium", "chromium-driver"])
+    apt_install(&["chromium", "chromium-driver"])
         .map_err(|_| format!("Chromium or chromedriver is missing: {install}"))?;
     find_chromium().ok_or_else(|| format!("Chromium or chromedriver is still missing: {install}"))
+}
+
+/// The system's Firefox, installed as Chromium is, and its driver.
+pub fn firefox(config: &Config) -> Outcome<Browser> {
+    let install = "install Firefox (Debian: apt-get install firefox-esr)";
+    let browser = match find_firefox() {
+        Some(found) => found,
+        None if on_path("apt-get").is_none() => return Err(format!("Firefox is missing: {install}")),
+        None => {
+            apt_install(&["firefox-esr"]).map_err(|_| format!("Firefox is missing: {install}"))?;
+            find_firefox().ok_or_else(|| format!("Firefox is still missing: {install}"))?
+        }
+    };
+    Ok(Browser { browser, driver: installed_or_built("geckodriver", config)? })
+}
+
+fn find_firefox() -> Option<PathBuf> {
+    let named = std::env::var_os("FIREFOX").map(PathBuf::from).filter(|path| path.is_file());
+    named.or_else(|| ["firefox-esr", "firefox"].into_iter().find_map(on_path))
+}
+
+fn apt_install(packages: &[&str]) -> Outcome {
+    println!("installing {} with apt-get (once)", packages.join(" and "));
+    let _ = apt_get(&["update"]);
+    apt_get(&[&["install", "--yes", "--no-install-recommends"], packages].concat())
 }
 
 fn apt_get(args: &[&str]) -> Outcome {
@@ -126,9 +170,9 @@ fn apt_get(args: &[&str]) -> Outcome {
         .stdout(Stdio::null()))
 }
 
-fn find_chromium() -> Option<Chromium> {
+fn find_chromium() -> Option<Browser> {
     let named = std::env::var_os("CHROMIUM").map(PathBuf::from).filter(|path| path.is_file());
     let browser = named.or_else(|| ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(on_path))?;
     let named = std::env::var_os("CHROMEDRIVER").map(PathBuf::from).filter(|path| path.is_file());
-    Some(Chromium { browser, driver: named.or_else(|| on_path("chromedriver"))? })
+    Some(Browser { browser, driver: named.or_else(|| on_path("chromedriver"))? })
 }

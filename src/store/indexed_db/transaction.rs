@@ -1,7 +1,7 @@
 //! One transaction each: everything is computed before it opens, all requests are issued in one go, and nothing foreign is
 //! awaited while it lives.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use js_sys::{Array, Uint8Array};
@@ -24,11 +24,6 @@ extern "C" {
     type Database;
     #[wasm_bindgen(method, catch)]
     fn transaction(this: &Database, store: &str, mode: &str, options: &JsValue) -> Result<IdbTransaction, JsValue>;
-
-    #[wasm_bindgen(extends = IdbTransaction)]
-    type Transaction;
-    #[wasm_bindgen(method, catch)]
-    fn commit(this: &Transaction) -> Result<(), JsValue>;
 }
 
 type Outcome<T> = Result<T, Fault>;
@@ -56,11 +51,6 @@ impl Mode {
     }
 }
 
-/// Commits now instead of at the end of the browser's turn; failure only means that it commits by itself.
-fn commit(transaction: &IdbTransaction) {
-    let _ = transaction.unchecked_ref::<Transaction>().commit();
-}
-
 /// A batch in JavaScript's terms: values go to the database as they are, without a copy into the module.
 #[derive(Clone, Default)]
 pub(crate) struct JsBatch {
@@ -76,7 +66,7 @@ struct Running {
     end: Signal<Outcome<()>>,
     /// Why we aborted it ourselves, if we did.
     verdict: Rc<RefCell<Option<Fault>>>,
-    _handlers: [Closure<dyn FnMut(Event)>; 2],
+    _handlers: [Closure<dyn FnMut(Event)>; 3],
 }
 
 impl Running {
@@ -85,9 +75,11 @@ impl Running {
         let store = transaction.object_store(STORE).map_err(|thrown| Fault::from_js(&thrown))?;
         let end = Signal::new();
         let verdict = Rc::new(RefCell::new(None));
-        let handlers = [complete_handler(&end), abort_handler(&transaction, &end, &verdict)];
-        let [complete, abort] = &handlers;
+        let handlers = [complete_handler(&end), error_handler(&verdict), abort_handler(&transaction, &end, &verdict)];
+        let [complete, error, abort] = &handlers;
         transaction.set_oncomplete(complete.as_ref().dyn_ref());
+        // The transaction's own error is not set in every case where a request failed: the reason is taken when it passes.
+        transaction.set_onerror(error.as_ref().dyn_ref());
         // Quota fires only this one, so success and failure are both read from the transaction, never from a request.
         transaction.set_onabort(abort.as_ref().dyn_ref());
         Ok(Running { transaction, store, end, verdict, _handlers: handlers })
@@ -104,6 +96,7 @@ impl Running {
     async fn finish(self) -> Outcome<()> {
         let ended = self.end.clone().await;
         self.transaction.set_oncomplete(None);
+        self.transaction.set_onerror(None);
         self.transaction.set_onabort(None);
         ended
     }
@@ -113,6 +106,18 @@ fn complete_handler(end: &Signal<Outcome<()>>) -> Closure<dyn FnMut(Event)> {
     let end = end.clone();
     Closure::new(move |_: Event| {
         let _ = end.send(Ok(()));
+    })
+}
+
+/// Keeps the first reason of a failed request. The requests that an abort takes along say only that there was one.
+fn error_handler(verdict: &Rc<RefCell<Option<Fault>>>) -> Closure<dyn FnMut(Event)> {
+    let verdict = Rc::clone(verdict);
+    Closure::new(move |event: Event| {
+        event.stop_propagation();
+        let request = event.target().and_then(|target| target.dyn_into::<IdbRequest>().ok());
+        let reason = request.and_then(|request| request.error().ok().flatten());
+        let Some(reason) = reason.filter(|reason| reason.name() != "AbortError") else { return };
+        verdict.borrow_mut().get_or_insert_with(|| Fault::from_exception(Some(reason)));
     })
 }
 
@@ -206,6 +211,9 @@ fn cursor_entry(cursor: &IdbCursorWithValue, keys_only: bool) -> Result<JsValue,
 }
 
 /// Carries out a batch. A check that fails aborts the transaction, and with it everything issued beside it.
+///
+/// The transaction is left to commit by itself: after an explicit `commit()` Firefox writes the rest of a batch of which a
+/// request failed, unless it was the last one.
 pub(super) async fn transact(db: &IdbDatabase, batch: &JsBatch, strict: bool) -> Outcome<()> {
     let running = Running::begin(db, Mode::Write { strict })?;
     let checked = issue_checks(&running, batch)?;
@@ -218,9 +226,6 @@ pub(super) async fn transact(db: &IdbDatabase, batch: &JsBatch, strict: bool) ->
             false => running.store.put_with_key(value, key),
         };
         running.issue(request)?;
-    }
-    if checked.handlers.is_empty() {
-        commit(&running.transaction);
     }
     running.finish().await
 }
@@ -242,10 +247,9 @@ fn issue_checks(running: &Running, batch: &JsBatch) -> Outcome<Checked> {
             None => reads.push((key, expected.clone())),
         }
     }
-    let open = Rc::new(Cell::new(reads.len()));
     for (key, expected) in reads {
         let request = running.issue(running.store.get(key))?;
-        let handler = check_handler(running, &request, key, expected, &open);
+        let handler = check_handler(running, &request, key, expected);
         request.set_onsuccess(handler.as_ref().dyn_ref());
         checked.handlers.push(handler);
     }
@@ -267,20 +271,14 @@ fn check_handler(
     request: &IdbRequest,
     key: &JsValue,
     expected: Option<Uint8Array>,
-    open: &Rc<Cell<usize>>,
 ) -> Closure<dyn FnMut(Event)> {
     let (own, transaction, verdict) = (request.clone(), running.transaction.clone(), Rc::clone(&running.verdict));
-    let (key, open) = (key.as_string().unwrap_or_default(), Rc::clone(open));
+    let key = key.as_string().unwrap_or_default();
     Closure::new(move |_: Event| {
         let found = own.result().unwrap_or(JsValue::UNDEFINED);
         if !same_bytes(&found, expected.as_ref()) {
             *verdict.borrow_mut() = Some(Fault::fatal(conflict(&key)));
             let _ = transaction.abort();
-            return;
-        }
-        open.set(open.get().saturating_sub(1));
-        if open.get() == 0 {
-            commit(&transaction);
         }
     })
 }

@@ -14,18 +14,27 @@ pub fn js(_: &Config) -> Outcome<Counts> {
     node_tests("js", "tests/js", 15, &[])
 }
 
-/// The page in headless Chromium.
-pub fn page(_: &Config) -> Outcome<Counts> {
-    let chromium = tools::chromium()?;
+/// The page in headless Chromium, its main stories in Firefox too.
+pub fn page(config: &Config) -> Outcome<Counts> {
+    let browsers = browsers(config)?;
     serve::build_page()?;
-    node_tests("page", "tests/page", 20, &[("CHROMIUM", chromium.browser.display().to_string())])
+    node_tests("page", "tests/page", 20, &browsers)
 }
 
 /// The packed tarball in runtimes and bundlers.
-pub fn pack(_: &Config) -> Outcome<Counts> {
-    let chromium = tools::chromium()?;
+pub fn pack(config: &Config) -> Outcome<Counts> {
+    let browsers = browsers(config)?;
     tools::npm("tests/pack")?;
-    node_tests("pack", "tests/pack", 30, &[("CHROMIUM", chromium.browser.display().to_string())])
+    node_tests("pack", "tests/pack", 30, &browsers)
+}
+
+/// Where the tests find the browsers. Without Firefox its tests skip themselves, and say so.
+fn browsers(config: &Config) -> Outcome<Vec<(&'static str, String)>> {
+    let mut found = vec![("CHROMIUM", tools::chromium()?.browser.display().to_string())];
+    if let Ok(firefox) = tools::firefox(config) {
+        found.push(("FIREFOX", firefox.browser.display().to_string()));
+    }
+    Ok(found)
 }
 
 fn node_tests(name: &str, dir: &str, minutes: u64, env: &[(&str, String)]) -> Outcome<Counts> {
