@@ -5,11 +5,17 @@ type Listener<A extends unknown[]> = (...args: A) => void;
 /** A set of listeners; each `add` is one registration with an end of its own. */
 export class Listeners<A extends unknown[]> {
   #active = new Set<{ call: Listener<A> }>();
+  /** Those registered now, as a list that stays as it is; made anew when it is needed after a change. */
+  #list: ReadonlyArray<{ call: Listener<A> }> | null = null;
 
   add(call: Listener<A>): () => void {
     const entry = { call };
     this.#active.add(entry);
-    return () => void this.#active.delete(entry);
+    this.#list = null;
+    return () => {
+      this.#active.delete(entry);
+      this.#list = null;
+    };
   }
 
   get size(): number {
@@ -19,7 +25,7 @@ export class Listeners<A extends unknown[]> {
   /** Calls those registered now; one that is removed meanwhile is not called any more. Failures go to `onError`. */
   emit(args: A, onError: (thrown: unknown) => void): void {
     if (this.#active.size === 0) return;
-    for (const entry of [...this.#active]) {
+    for (const entry of (this.#list ??= [...this.#active])) {
       if (!this.#active.has(entry)) continue;
       try {
         const answer: unknown = entry.call(...args);
@@ -38,6 +44,7 @@ export class Listeners<A extends unknown[]> {
   }
 
   clear(): void {
+    this.#list = null;
     this.#active.clear();
   }
 }

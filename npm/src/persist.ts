@@ -101,11 +101,16 @@ export class Writer {
   /** The log has grown: it is written at once when `urgent`, else within one interval. */
   appended(urgent: boolean): void {
     this.#isUrgent ||= urgent;
-    if (this.#isTold) {
-      this.#isTold = false;
-      // One word for all that is appended in one go, and one write.
-      queueMicrotask(() => this.#tell());
-    }
+    this.#isTold = false;
+    // The next write, due or under way, looks for itself how long the log has become.
+    const isDue = !urgent && (this.#timer !== null || this.#busy !== null);
+    if (isDue || this.#isTelling) return;
+    this.#isTelling = true;
+    // One word for all that is appended in one go, and one write.
+    queueMicrotask(() => {
+      this.#isTelling = false;
+      this.#tell();
+    });
   }
 
   /** Tells the machine how long the log is, before it is asked anything else. */
@@ -117,6 +122,7 @@ export class Writer {
     if (!this.#stopped) this.#carry(this.#machine.appended(now(), this.#length, urgent));
   }
   #isTold = true;
+  #isTelling = false;
   #isUrgent = false;
 
   /** An event is about to be appended that cannot wait for those which are to be stored first. */
@@ -221,7 +227,10 @@ export class Writer {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.#timer = null;
-      this.#behind(() => this.#carry(this.#machine.tick(now())));
+      this.#behind(() => {
+        this.#tell();
+        this.#carry(this.#machine.tick(now()));
+      });
     }, Math.max(0, at - now()));
     // A pending write keeps no process alive longer than its own work does.
     (this.#timer as { unref?: () => void }).unref?.();
@@ -367,6 +376,7 @@ export class Writer {
   #start(work: Promise<void>): void {
     const busy: Promise<void> = work.finally(() => {
       if (this.#busy === busy) this.#busy = null;
+      this.#behind(() => this.#tell());
     });
     this.#busy = busy;
   }

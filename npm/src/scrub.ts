@@ -54,15 +54,21 @@ const encode = (text: string): Uint8Array => encoder.encode(text);
 /** The scrubbers of one store, in the order of their registration. */
 export class Chain {
   readonly raw: RawChain = call(() => new glue.RawChain());
+  /** How many functions of callers there are. */
+  callers = 0;
 
   /** Returns the end of this registration: the last one of the object goes; a second call does nothing. */
   add(scrubber: Scrubber): () => void {
     const identity = typeof scrubber === "object" || typeof scrubber === "function" ? identityOf(scrubber as object) : 0;
     addTo(this.raw, identity, scrubber);
+    const calls = isCaller(scrubber) ? 1 : 0;
+    this.callers += calls;
     let registered = true;
     return () => {
-      if (registered) call(() => this.raw.remove(identity));
+      if (!registered) return;
       registered = false;
+      call(() => this.raw.remove(identity));
+      this.callers -= calls;
     };
   }
 
@@ -86,12 +92,17 @@ export class Chain {
   }
 
   /** What scrubs a stream; null while nothing scrubs. */
-  filter(): TextFilter | null {
-    if (this.isEmpty) return null;
-    const raw: RawScrubStream = call(() => this.raw.stream());
-    return { push: (piece) => call(() => raw.push(piece)), end: () => call(() => raw.end()) };
+  stream(): RawScrubStream | null {
+    return this.isEmpty ? null : call(() => this.raw.stream());
   }
 }
+
+export function filterOf(raw: RawScrubStream): TextFilter {
+  return { push: (piece) => call(() => raw.push(piece)), end: () => call(() => raw.end()) };
+}
+
+/** Whether a scrubber is a function of the caller's, which may do anything when it is called. */
+const isCaller = (scrubber: Scrubber): boolean => typeof scrubber === "function" || "scrub" in scrubber;
 
 const SECRETS: Scrubber = { builtin: "secrets" };
 
@@ -133,7 +144,7 @@ export class ScrubStream {
   constructor(scrubber: Scrubber = SECRETS) {
     const chain = new Chain();
     chain.add(scrubber);
-    this.#filter = chain.filter() as TextFilter;
+    this.#filter = filterOf(chain.stream() as RawScrubStream);
     chain.raw.free();
   }
 

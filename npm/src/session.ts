@@ -2,7 +2,7 @@
 import type {
   Boundary, DerivedRequest, EventStream, EventType, JsonValue, Message, PriceTable, RequestOptions, SessionEvent, SessionEventMap, SessionHeader, KeyValueBackend, SessionStore as PublicStore, SessionUsage,
 } from "../types/index.js";
-import type { RawSession } from "./glue.js";
+import type { RawScrubStream, RawSession } from "./glue.js";
 import { rawPrices } from "./cost.js";
 import { DerivedMessages, DerivedRequests, parseMessages } from "./derive.js";
 import { SessionLogError, toError } from "./errors.js";
@@ -14,7 +14,8 @@ import { readLog, type Header } from "./stored.js";
 import { eventClass, URGENT } from "./event-types.js";
 import type { Rescrubbed } from "./rescrub.js";
 import { call } from "./runtime.js";
-import { ChunkStream, type StreamAt, type TextFilter } from "./stream.js";
+import { filterOf } from "./scrub.js";
+import { ChunkStream, placeOf, type ChunkSink, type Place, type StreamAt } from "./stream.js";
 import { toText } from "./values.js";
 
 /** What a session needs of its store. */
@@ -28,8 +29,8 @@ export interface SessionHome {
   warn(code: string, message: string): void;
   /** The payload in stored form. */
   prepare(type: string, text: string): string;
-  /** What scrubs a stream; null while nothing scrubs. */
-  openFilter(): TextFilter | null;
+  /** What scrubs a stream (null while nothing scrubs), and whether it calls functions of the caller. */
+  openFilter(): { raw: RawScrubStream | null; calls: boolean };
   deliver(event: SessionEvent, session: Session): void;
   flushed(): Promise<unknown>;
   /** Takes over what an event says about its session. */
@@ -42,6 +43,7 @@ export interface SessionHome {
 }
 
 const OPEN_BRACE = 123;
+const ID_LENGTH = 16;
 
 type Options = { repair?: boolean };
 
@@ -237,8 +239,42 @@ export class Session {
 
   openStream(at: StreamAt): EventStream {
     this.#checkWritable();
-    // Chunks are scrubbed by the stream as one text; piece by piece a secret could slip through.
-    return new ChunkStream(at, (data) => this.#appendText("assistant/chunk", toText(data)), this.#home.openFilter());
+    // The text is scrubbed by the stream as a whole; piece by piece a secret could slip through.
+    const place = placeOf(at);
+    if (place.id !== undefined) Object.assign(place, JSON.parse(this.#accept("assistant/chunk", { id: place.id })));
+    const empty = toText({ ...place, text: "" });
+    const { raw, calls } = this.#home.openFilter();
+    return new ChunkStream(this.#home.storeFirst || calls ? this.#chunksOneByOne(empty, raw) : this.#chunksFast(empty, raw));
+  }
+
+  /** What may call a function of the caller, or must be stored first, goes the way of every event. */
+  #chunksOneByOne(empty: string, raw: RawScrubStream | null): ChunkSink {
+    const place = JSON.parse(empty) as Place;
+    const filter = raw === null ? null : filterOf(raw);
+    return (piece, last) => {
+      const text = filter === null ? piece : filter.push(piece) + (last ? filter.end() : "");
+      return text === "" ? null : { event: this.#appendText("assistant/chunk", JSON.stringify({ ...place, text })), text };
+    };
+  }
+
+  /** One call into the module per delta. */
+  #chunksFast(empty: string, scrubs: RawScrubStream | null): ChunkSink {
+    const place = JSON.parse(empty) as Place;
+    const raw = call((module) => new module.RawDeltas(empty.slice(0, -'""}'.length), scrubs ?? undefined));
+    return (piece, last) => {
+      this.#checkWritable();
+      this.#writer.makeRoom();
+      const at = this.#home.now();
+      const out = call(() => raw.push(this.#raw, piece, at, last));
+      if (last) raw.free();
+      if (out === undefined) return null;
+      const text = out.length > ID_LENGTH ? out.slice(ID_LENGTH) : piece;
+      const seq = call(() => this.#raw.len()) - 1;
+      const event = { id: out.slice(0, ID_LENGTH), sessionId: this.id, seq, at, type: "assistant/chunk", data: { ...place, text } } as SessionEvent;
+      if (this.#state === "live") this.#writer.appended(false);
+      this.#show([event]);
+      return { event, text };
+    };
   }
 
   event(seq: number): SessionEvent | undefined {

@@ -90,7 +90,7 @@ export class SessionStore {
       now: () => this.#now(),
       warn: (code, message) => this.#warn(code, message),
       prepare: (type, text) => (this.#chain.isEmpty ? text : this.#chain.payload(type, text)),
-      openFilter: () => this.#chain.filter(),
+      openFilter: () => ({ raw: this.#chain.stream(), calls: this.#chain.callers > 0 }),
       note: (event, session) => this.#library.note(event, session as never),
       deliver: (event, session) => this.#events.emit([event, session], (thrown) => this.#contained(thrown)),
       flushed: () => this.#flushListeners(),

@@ -8,25 +8,29 @@ export interface StreamAt { turn: number; step: number; kind?: "text" | "reasoni
 /** What scrubs text in pieces; it holds back what may still become a match. */
 export interface TextFilter { push(piece: string): string; end(): string }
 
+/** The payload of a chunk without its text. */
+export type Place = { turn: number; step: number; kind: "text" | "reasoning" | "tool-args"; id?: string };
+
+export function placeOf({ turn, step, kind = "text", id }: StreamAt): Place {
+  if (!Number.isSafeInteger(turn) || !Number.isSafeInteger(step)) {
+    throw new SessionLogError("invalid_argument", "a stream needs the numbers of its turn and step");
+  }
+  return { turn, step, kind, ...(id === undefined ? {} : { id }) };
+}
+
+/** Scrubs a piece (the last one with what was held back) and stores what is decided: the event and its text, if anything is. */
+export type ChunkSink = (piece: string, last: boolean) => { event: SessionEvent; text: string } | null;
+
 const isHighHalf = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff;
 
 export class ChunkStream implements EventStream {
-  #at: { turn: number; step: number; kind: "text" | "reasoning" | "tool-args"; id?: string };
-  #append: (data: { [key: string]: unknown }) => SessionEvent;
-  #filter: TextFilter | null;
+  #sink: ChunkSink;
   #half = "";
   #text = "";
   #open = true;
 
-  /** `append` stores one chunk, already scrubbed. */
-  constructor(at: StreamAt, append: (data: { [key: string]: unknown }) => SessionEvent, filter: TextFilter | null) {
-    if (!Number.isSafeInteger(at.turn) || !Number.isSafeInteger(at.step)) {
-      throw new SessionLogError("invalid_argument", "a stream needs the numbers of its turn and step");
-    }
-    const { turn, step, kind = "text", id } = at;
-    this.#at = { turn, step, kind, ...(id === undefined ? {} : { id }) };
-    this.#append = append;
-    this.#filter = filter;
+  constructor(sink: ChunkSink) {
+    this.#sink = sink;
   }
 
   /** What was released so far. */
@@ -43,16 +47,13 @@ export class ChunkStream implements EventStream {
       this.#half = piece.slice(-1);
       piece = piece.slice(0, -1);
     }
-    piece = toWellFormed(piece);
-    return this.#release(this.#filter === null ? piece : this.#filter.push(piece));
+    return this.#release(toWellFormed(piece), false);
   }
 
   end(): SessionEvent[] {
     if (!this.#open) return [];
     this.#open = false;
-    const rest = this.#half === "" ? "" : "\ufffd";
-    if (this.#filter === null) return this.#release(rest);
-    return this.#release(this.#filter.push(rest) + this.#filter.end());
+    return this.#release(this.#half === "" ? "" : "\ufffd", true);
   }
 
   /** What is held back is released as well: it was said. */
@@ -60,9 +61,10 @@ export class ChunkStream implements EventStream {
     return this.end();
   }
 
-  #release(text: string): SessionEvent[] {
-    if (text === "") return [];
-    this.#text += text;
-    return [this.#append({ ...this.#at, text })];
+  #release(piece: string, last: boolean): SessionEvent[] {
+    const stored = this.#sink(piece, last);
+    if (stored === null) return [];
+    this.#text += stored.text;
+    return [stored.event];
   }
 }

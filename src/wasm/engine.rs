@@ -8,7 +8,7 @@ use wasm_bindgen::prelude::*;
 
 use super::cost::RawPriceTable;
 use super::error::throw;
-use super::scrub::RawChain;
+use super::scrub::{RawChain, RawScrubStream};
 use crate::core::cost::PriceTable;
 use crate::core::cost::session::{Pricing, UsageState, session_usage};
 use crate::core::derive::{self, Deriver};
@@ -414,6 +414,49 @@ impl RawSession {
         let header = header(id, options).map_err(throw)?;
         let (child, _) = self.session.borrow_mut().fork(count as u64, header, allow_open_turn).map_err(throw)?;
         Ok(RawSession::wrap(self.env.clone(), child))
+    }
+}
+
+/// Deltas of one stream on their way into a log: one call per delta scrubs it, and stores what is decided.
+#[wasm_bindgen]
+pub struct RawDeltas {
+    /// The payload up to its text.
+    head: String,
+    stream: Option<RawScrubStream>,
+}
+
+#[wasm_bindgen]
+impl RawDeltas {
+    /// Opens a stream; `head` is the payload (JSON text) up to its text, `stream` what scrubs it.
+    #[wasm_bindgen(constructor)]
+    pub fn new(head: String, stream: Option<RawScrubStream>) -> RawDeltas {
+        RawDeltas { head, stream }
+    }
+
+    /// Takes a piece (with `last`: what is left as well). Returns the id of the event that was appended and its text, unless
+    /// that is the piece; nothing when nothing is decided.
+    pub fn push(
+        &self,
+        session: &RawSession,
+        piece: &str,
+        at: f64,
+        last: bool,
+    ) -> std::result::Result<Option<String>, JsValue> {
+        // A caller's scrubber may run now: nothing is borrowed but the stream.
+        let scrubbed = self.stream.as_ref().map(|stream| stream.take(piece, last)).transpose()?;
+        let text = scrubbed.as_deref().unwrap_or(piece);
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let mut data = String::with_capacity(self.head.len() + text.len() + 16);
+        data.push_str(&self.head);
+        json::write_string(&mut data, text);
+        data.push('}');
+        let mut out = session.append("assistant/chunk", &data, at)?;
+        if text != piece {
+            out.push_str(text);
+        }
+        Ok(Some(out))
     }
 }
 

@@ -234,6 +234,19 @@ impl RawScrubStream {
     }
 }
 
+impl RawScrubStream {
+    /// Takes a piece, the last one with what is left.
+    pub(super) fn take(&self, piece: &str, last: bool) -> std::result::Result<String, JsValue> {
+        self.with(|stream| {
+            let mut text = stream.push(piece)?;
+            if last {
+                text.push_str(&stream.end()?);
+            }
+            Ok(text)
+        })
+    }
+}
+
 /// Byte offsets on their way to UTF-16 units, in ascending order.
 struct Units<'t> {
     text: &'t str,
