@@ -1,6 +1,6 @@
 //! The agent loop: order of events, batches, limits, stopping, and being killed after every single effect.
 
-use sessionlog::core::json::Value;
+use sessionlog::core::json::{Object, Value};
 use sessionlog::core::run::{Approval, Cancel, Chunk, Config, Input, Machine, Status, Tool};
 
 use crate::run_world::{Faults, World, call, config, finish, text, tool};
@@ -17,7 +17,13 @@ fn tools() -> Vec<Tool> {
 fn story() -> Vec<Vec<Chunk>> {
     let calls =
         vec![call("r1", "read", "{}"), call("r2", "read", ""), call("w", "write", "{}"), call("a", "ask", "{}")];
-    vec![calls.into_iter().chain([finish("tool-calls")]).collect(), vec![text("done"), finish("stop")]]
+    let thought = Chunk::Reasoning { text: "hm".into(), opaque: Object::from([("signature", Value::from("c2ln"))]) };
+    let first = [thought, text("let me see")].into_iter().chain(calls).chain([used("one"), finish("tool-calls")]);
+    vec![first.collect(), vec![text("done"), used("two"), finish("stop")]]
+}
+
+fn used(what: &str) -> Chunk {
+    Chunk::Usage(what.into())
 }
 
 fn run_with(script: Vec<Vec<Chunk>>, config: Config, change: impl FnOnce(&mut World)) -> World {
@@ -57,38 +63,180 @@ fn a_turn_keeps_the_order() {
     assert_eq!(world.finish.unwrap().answer.as_deref(), Some("done"));
 }
 
+/// A way for a turn to go, whose every effect may be the last one.
+struct Tale {
+    name: &'static str,
+    script: Vec<Vec<Chunk>>,
+    faults: Faults,
+    /// What comes from outside, before the effect of that number.
+    event: Option<(usize, Input)>,
+    /// How it ends when it is killed and resumed, unless the kill came too late to matter.
+    ends: Status,
+}
+
+fn tale(name: &'static str) -> Tale {
+    Tale { name, script: story(), faults: Faults::default(), event: None, ends: Status::Completed }
+}
+
+fn tales() -> Vec<Tale> {
+    let faulty = vec![
+        vec![
+            call("u", "nobody", "{}"),
+            call("x", "write", "[1]"),
+            call("r1", "read", "{\"bad\":1}"),
+            call("", "read", "{}"),
+            call("w", "write", "{}"),
+            call("w", "write", "{\"n\":2}"),
+            used("one"),
+            finish("tool-calls"),
+        ],
+        vec![text("sorry"), used("two"), finish("stop")],
+    ];
+    let steer = Input::Steer { id: "q".into(), text: "psst".into() };
+    let stop = || Input::Cancel(Cancel::Asked(Some("enough".into())));
+    vec![
+        tale("all goes well"),
+        Tale { faults: Faults { denied: true, ..Faults::default() }, ..tale("denied") },
+        Tale { script: faulty, ..tale("faulty calls, ids that are blank or stand twice") },
+        Tale { faults: Faults { overflow: Some(1), ..Faults::default() }, ..tale("too long") },
+        Tale {
+            faults: Faults { stream: Some(1), ..Faults::default() },
+            ends: Status::Failed,
+            ..tale("first stream cut")
+        },
+        Tale {
+            faults: Faults { stream: Some(2), ..Faults::default() },
+            ends: Status::Failed,
+            ..tale("last stream cut")
+        },
+        Tale { event: Some((12, steer)), ..tale("steered") },
+        Tale { event: Some((13, stop())), ends: Status::Cancelled, ..tale("stopped before a tool") },
+        Tale { event: Some((17, stop())), ends: Status::Cancelled, ..tale("stopped between tools") },
+        Tale {
+            faults: Faults { checkpoint: Some(3), ..Faults::default() },
+            ends: Status::Failed,
+            ..tale("store full")
+        },
+    ]
+}
+
+/// What is done about a turn that was cut off.
+#[derive(Clone, Copy, Debug)]
+enum Policy {
+    Close,
+    Resume,
+    /// The host answers all that is owed, then goes on.
+    AskAll,
+    /// It answers the first call and leaves the others to the loop.
+    AskFirst,
+}
+
+const POLICIES: [Policy; 4] = [Policy::Close, Policy::Resume, Policy::AskAll, Policy::AskFirst];
+
+fn begin(tale: &Tale, effects: usize) -> World {
+    let mut world = World { script: tale.script.clone(), faults: tale.faults.clone(), ..World::default() };
+    world.events.extend(tale.event.clone());
+    let mut machine = Machine::new(config(tools()));
+    let first = machine.handle(Input::Start);
+    world.drive(&mut machine, first, effects);
+    world
+}
+
+/// Reloads and recovers; says whether there was anything to recover.
+fn recover(world: &mut World, policy: Policy, lose: bool, effects: usize) -> bool {
+    if !world.reload(lose) {
+        return false;
+    }
+    world.faults = Faults { denied: world.faults.denied, ..Faults::default() };
+    match policy {
+        Policy::Close => world.close(),
+        Policy::Resume => world.resume_for(config(tools()), effects),
+        Policy::AskAll => {
+            world.host_answers(|_| true);
+            world.resume_for(config(tools()), effects);
+        }
+        Policy::AskFirst => {
+            world.host_answers(|at| at == 0);
+            world.resume_for(config(tools()), effects);
+        }
+    }
+    true
+}
+
+fn check_runs(world: &World, why: &str) {
+    for (id, times) in &world.ran {
+        assert!(*times == 1 || id.starts_with('r') || id.starts_with("call_"), "{why}: {id} ran {times} times");
+    }
+}
+
 #[test]
-fn killed_after_every_effect_the_turn_is_recovered_and_no_tool_runs_twice() {
-    let whole = run_with(story(), config(tools()), |_| {});
-    for killed_after in 0..whole.effects {
-        for lose in [false, true] {
-            for resume in [false, true] {
-                let why = format!(
-                    "killed after {killed_after} ({:?}), lose {lose}, resume {resume}",
-                    whole.trace.get(killed_after.wrapping_sub(1))
-                );
-                let mut world = World { script: story(), ..World::default() };
-                let mut machine = Machine::new(config(tools()));
-                let first = machine.handle(Input::Start);
-                world.drive(&mut machine, first, killed_after);
-                if !world.reload(lose) {
+fn killed_after_every_effect_every_turn_is_recovered_by_every_policy() {
+    for tale in tales() {
+        let whole = begin(&tale, usize::MAX);
+        assert_eq!(ended(&whole).0, tale.ends, "{}", tale.name);
+        whole.check(tale.name);
+        for killed_after in 0..whole.effects {
+            for (lose, policy) in [false, true].into_iter().flat_map(|lose| POLICIES.map(|policy| (lose, policy))) {
+                let mut world = begin(&tale, killed_after);
+                let last = world.trace.last().cloned();
+                let why = format!("{}, killed after {killed_after} ({last:?}), lose {lose}, {policy:?}", tale.name);
+                world.check_requests(&why, &world.log);
+                if !recover(&mut world, policy, lose, usize::MAX) {
                     continue;
                 }
-                if resume {
-                    world.resume(config(tools()));
-                    assert_eq!(ended(&world), (Status::Completed, "completed".into()), "{why}");
-                    assert_eq!(world.all("assistant/message").len(), 2, "{why}");
-                } else {
-                    world.close();
-                    assert!(world.log.last().unwrap().1.at(&["reason", "kind"]).is_some(), "{why}");
-                }
                 world.check(&why);
-                for (id, times) in &world.ran {
-                    assert!(*times == 1 || id.starts_with('r'), "{why}: {id} ran {times} times");
+                check_runs(&world, &why);
+                let (kind, end) = world.log.last().unwrap();
+                assert_eq!(kind, "turn/end", "{why}");
+                let reason = end.at(&["reason", "kind"]).and_then(Value::as_str);
+                match policy {
+                    Policy::Close => assert_eq!(reason, Some("interrupted"), "{why}"),
+                    // What was about to fail or to be stopped has been forgotten with the process.
+                    _ => assert_eq!(ended(&world), (Status::Completed, "completed".into()), "{why}"),
                 }
             }
         }
     }
+}
+
+#[test]
+fn killed_twice_the_turn_is_still_recovered_and_no_tool_runs_twice() {
+    let tale = tale("all goes well");
+    let whole = begin(&tale, usize::MAX);
+    for first in 0..whole.effects {
+        for second in 0..whole.effects {
+            let why = format!("killed after {first}, then after {second} more");
+            let mut world = begin(&tale, first);
+            if !recover(&mut world, Policy::Resume, first % 2 == 0, second) {
+                break;
+            }
+            world.check_requests(&why, &world.log);
+            if recover(&mut world, Policy::Resume, second % 2 == 0, usize::MAX) {
+                assert_eq!(ended(&world).0, Status::Completed, "{why}");
+            }
+            world.check(&why);
+            check_runs(&world, &why);
+        }
+    }
+}
+
+#[test]
+fn a_question_outlives_every_reload_and_is_asked_once() {
+    let silent = Faults { silent: true, ..Faults::default() };
+    let mut world = begin(&Tale { faults: silent, ..tale("nobody answers") }, usize::MAX);
+    assert_eq!(world.kinds().last(), Some(&"approval/requested"));
+    for _ in 0..3 {
+        assert!(world.reload(false));
+        world.resume(config(tools()));
+        assert_eq!(world.kinds().last(), Some(&"approval/requested"), "it waits again");
+        assert_eq!(world.all("approval/requested").len(), 1);
+        world.check_requests("waiting", &world.log);
+    }
+    world.faults.silent = false;
+    assert!(world.reload(false));
+    world.resume(config(tools()));
+    world.check("answered at last");
+    assert_eq!((ended(&world).0, world.ran.get("a")), (Status::Completed, Some(&1)));
 }
 
 #[test]

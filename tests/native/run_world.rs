@@ -1,12 +1,19 @@
 //! A world for the agent loop to run in: a log, a store that may lose what was not checkpointed, a model, tools.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use sessionlog::core::derive::{Deriver, EventSource, NoBlobs, RequestOptions, TARGETS};
+use sessionlog::core::event::EventView;
 use sessionlog::core::id::EventId;
 use sessionlog::core::json::{self, Object, Surrogates, Value};
 use sessionlog::core::log::NewEvent;
 use sessionlog::core::run::{Chunk, Config, Effect, Fault, Input, Machine, Outcome, Past, Ready, Tool, take_all};
 use sessionlog::core::session::Session;
+
+thread_local! {
+    static JUDGED: RefCell<BTreeSet<String>> = const { RefCell::new(BTreeSet::new()) };
+}
 
 /// What goes wrong, when asked for.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +26,8 @@ pub struct Faults {
     pub overflow: Option<usize>,
     /// The verdict on everything that is asked.
     pub denied: bool,
+    /// Nobody gives a verdict: the turn waits.
+    pub silent: bool,
 }
 
 /// The world around a machine.
@@ -44,6 +53,8 @@ pub struct World {
     /// Every effect, by name.
     pub trace: Vec<String>,
     pub finish: Option<sessionlog::core::run::Finish>,
+    /// Calls that the host has answered, and how often each had run by then.
+    pub answered: Vec<(String, u32)>,
 }
 
 pub fn text(words: &str) -> Chunk {
@@ -99,7 +110,10 @@ impl World {
                     return;
                 }
             }
-            let Some(input) = inputs.pop_front() else { panic!("the machine waits for nothing: {:?}", self.trace) };
+            let Some(input) = inputs.pop_front() else {
+                assert!(self.faults.silent, "the machine waits for nothing: {:?}", self.trace);
+                return;
+            };
             effects.extend(machine.handle(input));
         }
     }
@@ -111,7 +125,10 @@ impl World {
             Effect::Append("approval/resolved", data) if self.is_resolved(data.get("callId")) => {}
             Effect::Append(kind, data) => self.log.push((kind.to_owned(), data.into())),
             Effect::Checkpoint => inputs.push_back(self.checkpoint()),
-            Effect::Derive(_) => inputs.push_back(Input::Derived),
+            Effect::Derive(_) => {
+                self.check_requests("to be sent", &self.log);
+                inputs.push_back(Input::Derived);
+            }
             Effect::Send(_) => self.send(machine, inputs),
             Effect::Validate(calls) => {
                 let bad = calls.iter().filter(|call| call.args.get("bad").is_some());
@@ -172,6 +189,9 @@ impl World {
                 event([("callId", call.id.as_str().into()), ("name", call.name.into())]),
             ));
         }
+        if self.faults.silent {
+            return;
+        }
         let verdict = if self.faults.denied { "denied" } else { "approved" };
         self.log.push((
             "approval/resolved".into(),
@@ -200,14 +220,20 @@ impl World {
     }
 
     pub fn resume(&mut self, config: Config) {
+        self.resume_for(config, usize::MAX);
+    }
+
+    /// Goes on with the turn, for so many more effects.
+    pub fn resume_for(&mut self, config: Config, effects: usize) {
+        self.finish = None;
         let past: Vec<_> = self.log.clone();
         let events = past.iter().map(|(kind, data)| Past { kind, data });
         let (mut machine, first) = Machine::recover(config, events);
-        self.drive(&mut machine, first, usize::MAX);
+        let effects = self.effects.saturating_add(effects);
+        self.drive(&mut machine, first, effects);
     }
 
-    /// Closes the open turn as a store does when it loads a session.
-    pub fn close(&mut self) {
+    fn session(&self) -> Session {
         let mut session = Session::new(Object::default());
         for (at, (kind, data)) in self.log.iter().enumerate() {
             let data = data.to_text();
@@ -223,9 +249,54 @@ impl World {
                 extra: None,
             });
         }
-        for closer in session.closers() {
+        session
+    }
+
+    /// Closes the open turn as a store does when it loads a session.
+    pub fn close(&mut self) {
+        for closer in self.session().closers() {
             let data = json::parse(&closer.data.to_text(), Surrogates::Refuse).unwrap();
             self.log.push((closer.kind.to_owned(), data));
+        }
+    }
+
+    /// The host answers what is owed, as it does after `ask`: it knows better than anybody what became of it.
+    pub fn host_answers(&mut self, which: impl Fn(usize) -> bool) {
+        let owed = self.session().pending_calls();
+        for call in owed.into_iter().enumerate().filter(|(at, _)| which(*at)).map(|(_, call)| call) {
+            let text = format!(r#"{{"turn":1,"id":"{}","content":"said by the host"}}"#, call.id);
+            self.log.push(("tool/result".into(), json::parse(&text, Surrogates::Refuse).unwrap()));
+            // From here on nobody may run it; one of an answer that broke off may come again under the same id.
+            let answer = self.all("assistant/message").last().copied();
+            if answer.is_some_and(|answer| answer.get("partial").is_some()) {
+                continue;
+            }
+            self.answered.push((call.id.clone(), self.ran.get(&call.id).copied().unwrap_or_default()));
+        }
+    }
+
+    /// Every target takes the request that this log yields, now and with a next message of the user's.
+    pub fn check_requests(&self, why: &str, log: &[(String, Value)]) {
+        // Many ways lead to the same log.
+        let key: String = log.iter().flat_map(|(kind, data)| [kind.clone(), data.to_text()]).collect();
+        if !JUDGED.with_borrow_mut(|judged| judged.insert(key)) {
+            return;
+        }
+        let next = ("user/message".to_owned(), Value::from(Object::from([("text", Value::from("and now?"))])));
+        let with_next: Vec<_> = log.iter().cloned().chain([next]).collect();
+        for log in [log, &with_next[..]] {
+            let lines = Lines(log.iter().map(|(kind, data)| (kind.clone(), data.to_text())).collect());
+            for target in TARGETS {
+                let options = RequestOptions::parse(&format!(r#"{{"target":"{}"}}"#, target.name)).unwrap();
+                let request = Deriver::new().request(&lines, &options, &NoBlobs);
+                let mut judge = target.validator();
+                let mut judged = Ok(());
+                for message in &request.messages {
+                    judged = judged.and_then(|()| judge.message(&json::parse(message, Surrogates::Refuse).unwrap()));
+                }
+                let verdict = judged.and_then(|()| judge.end(false));
+                assert_eq!(verdict, Ok(()), "{why}: {target:?} refuses {:?} of {:?}", request.messages, lines.0);
+            }
         }
     }
 
@@ -239,6 +310,11 @@ impl World {
 
     /// What must be true of the log of a turn that is over, however it got there.
     pub fn check(&self, why: &str) {
+        self.check_requests(why, &self.log);
+        self.check_usage(why);
+        for (id, times) in &self.answered {
+            assert_eq!(self.ran.get(id).copied().unwrap_or_default(), *times, "{why}: {id} ran though it was answered");
+        }
         let kinds = self.kinds();
         let count = |kind: &str| kinds.iter().filter(|k| **k == kind).count();
         assert_eq!(count("turn/start"), count("turn/end"), "{why}: {kinds:?}");
@@ -275,6 +351,32 @@ impl World {
         unique("tool/call", "id");
         unique("approval/requested", "callId");
         unique("approval/resolved", "callId");
+    }
+
+    /// What an answer has used stands at the end of its step, whatever happened between.
+    fn check_usage(&self, why: &str) {
+        let mut used = None;
+        for (kind, data) in &self.log {
+            match kind.as_str() {
+                "step/start" => used = None,
+                "assistant/message" => used = data.get("usage").cloned(),
+                "step/end" => assert_eq!(data.get("usage"), used.as_ref(), "{why}: the usage of a step is lost"),
+                _ => {}
+            }
+        }
+    }
+}
+
+struct Lines(Vec<(String, String)>);
+
+impl EventSource for Lines {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn event(&self, seq: u64) -> Option<EventView<'_>> {
+        let (kind, data) = self.0.get(seq as usize)?;
+        Some(EventView { seq, id: EventId(seq), at: 0, kind, data, note: None })
     }
 }
 

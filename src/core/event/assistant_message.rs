@@ -12,6 +12,8 @@ pub(super) const TYPE: EventType = EventType {
     typescript: r#""assistant/message": {
     turn?: number; step?: number; parts: AssistantPart[]; provider?: string; api?: string; model?: string;
     responseId?: string; stopReason?: string; partial?: boolean;
+    /** What the answer has used, as `step/end` says it once the tools are done; counted there. */
+    usage?: UsageRecord;
   };"#,
     #[cfg(not(target_family = "wasm"))]
     sample: r#"{"turn":1,"step":1,"parts":[{"type":"text","text":"Hello"},{"type":"tool-call","id":"c1","name":"read","args":{"path":"/a"}}],"provider":"openai","model":"m","stopReason":"tool-calls"}"#,

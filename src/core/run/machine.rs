@@ -52,7 +52,7 @@ pub struct Machine {
     /// Steps this run has taken; after a recovery less than `step`.
     pub(super) taken: u64,
     pub(super) step_open: bool,
-    answer: Answer,
+    pub(super) answer: Answer,
     pub(super) calls: Vec<Call>,
     /// Calls of batches that are done.
     cursor: usize,
@@ -264,6 +264,10 @@ impl Machine {
         }
         if partial {
             message.set("partial", true);
+        }
+        // The step ends after its tools; what was paid for must not be lost when they are the end of everything.
+        if let Some(usage) = self.answer.usage() {
+            message.set("usage", usage.clone());
         }
         self.append("assistant/message", message);
         self.calls = asked.into_iter().map(|asked| Call::new(asked, &self.config)).collect();

@@ -1,6 +1,6 @@
 //! Going on with a turn that was cut off: what its log says was done, what is owed, and what must not be done again.
 
-use super::answer::Asked;
+use super::answer::{Asked, Chunk};
 use super::calls::Call;
 use super::config::Config;
 use super::effect::{Effect, Outcome, Status};
@@ -28,6 +28,8 @@ struct LastStep {
     partial: bool,
     text: String,
     calls: Vec<Call>,
+    /// What the answer has used.
+    usage: Option<Value>,
 }
 
 impl Machine {
@@ -43,6 +45,9 @@ impl Machine {
         machine.step_open = last.open;
         machine.config.context.clear();
         machine.config.user = None;
+        if let Some(usage) = last.usage.clone() {
+            machine.answer.take(Chunk::Usage(usage));
+        }
         machine.go_on(last);
         let effects = machine.effects();
         (machine, effects)
@@ -114,6 +119,7 @@ fn read<'a>(config: &Config, events: impl IntoIterator<Item = Past<'a>>) -> Last
             "assistant/message" => {
                 last.answered = true;
                 last.partial = data.get("partial").and_then(Value::as_bool) == Some(true);
+                last.usage = data.get("usage").cloned();
                 last.read_parts(data, config);
             }
             "tool/call" => last.each(data, "id", |call| call.started = true),

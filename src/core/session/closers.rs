@@ -77,13 +77,23 @@ pub fn closers(log: &Log, state: &State) -> Vec<Closer> {
     let mut out: Vec<Closer> = turn.step.and_then(|_| partial_answer(log, turn.start)).into_iter().collect();
     out.extend(pending_calls(log, state).iter().map(|call| result_closer(call, turn.turn)));
     if let Some(step) = turn.step {
-        let data = Object::from([("turn", Value::from(turn.turn)), ("step", step.into())]);
+        let mut data = Object::from([("turn", Value::from(turn.turn)), ("step", step.into())]);
+        if let Some(usage) = counted(log, turn.start) {
+            data.set("usage", usage);
+        }
         out.push(Closer { kind: "step/end", data });
     }
     let reason = Object::from([("kind", Value::from("interrupted"))]);
     let data = Object::from([("turn", Value::from(turn.turn)), ("reason", reason.into())]);
     out.push(Closer { kind: "turn/end", data });
     out
+}
+
+/// What the answer of the open step says it has used: that is paid for, whatever became of its calls.
+fn counted(log: &Log, from: u64) -> Option<Value> {
+    let last = (from..log.len()).rev().filter_map(|seq| log.event(seq));
+    let answer = last.take_while(|e| e.kind != "step/start").find(|e| e.kind == "assistant/message")?;
+    json::parse(answer.data, Surrogates::Replace).ok()?.get("usage").cloned()
 }
 
 /// What had arrived of the answer of the open step, when it stands in the log in pieces only.
