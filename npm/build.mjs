@@ -17,7 +17,14 @@ mkdirSync(dist, { recursive: true });
 // `boot` is apart so that the entries can use it without making it public; both share one copy of the runtime.
 await build({
   absWorkingDir: root,
-  entryPoints: { sessionlog: "npm/src/index.ts", boot: "npm/src/boot.ts" },
+  entryPoints: {
+    sessionlog: "npm/src/index.ts",
+    boot: "npm/src/boot.ts",
+    // Storage of servers and edge runtimes: for those who have it, and nobody else loads it.
+    "durable-object": "npm/src/hosts/durable-object.ts",
+    "deno-kv": "npm/src/hosts/deno-kv.ts",
+    "server-storage": "npm/src/hosts/node.ts",
+  },
   outdir: dist,
   bundle: true,
   splitting: true,
@@ -33,7 +40,7 @@ await build({
 for (const name of readdirSync(join(root, "npm", "entries"))) cpSync(join(root, "npm", "entries", name), join(dist, name));
 cpSync(join(glue, "glue.js"), join(dist, "glue.js"));
 cpSync(join(glue, "glue_bg.wasm"), join(dist, "sessionlog_bg.wasm"));
-cpSync(join(root, "npm", "types", "index.d.ts"), join(dist, "index.d.ts"));
+for (const name of readdirSync(join(root, "npm", "types"))) cpSync(join(root, "npm", "types", name), join(dist, name));
 writeFileSync(join(dist, "wasm.d.ts"), "declare const module: WebAssembly.Module;\nexport default module;\n");
 
 const base64 = readFileSync(join(dist, "sessionlog_bg.wasm")).toString("base64");

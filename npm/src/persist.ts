@@ -395,7 +395,9 @@ export class Writer {
     const extra = this.#extra();
     this.#recordDirty = false;
     try {
-      await this.#host.backend.transact(extra);
+      const written = this.#host.backend.transact(extra);
+      // A store-first append may follow in the same go, and must find a session that is there.
+      if (!this.#host.storeFirst) await written;
       this.#fence ??= firstFence();
       this.#isNew = false;
     } catch (thrown) {

@@ -1,0 +1,3 @@
+// Storage on servers.
+export { openFileBackend, type FileBackendOptions } from "./files.js";
+export { openSqliteBackend, type SqliteOptions } from "./sqlite.js";
