@@ -22,8 +22,8 @@ impl List {
         self
     }
 
-    pub fn prefix(&self, len: usize) -> List {
-        List(self.0[..len].to_vec())
+    pub fn prefix(&self, len: usize) -> Start<'_> {
+        Start { log: self, len: len as u64 }
     }
 }
 
@@ -38,21 +38,38 @@ impl EventSource for List {
     }
 }
 
+/// The first events of a log.
+#[derive(Clone, Copy, Debug)]
+pub struct Start<'a> {
+    log: &'a List,
+    len: u64,
+}
+
+impl EventSource for Start<'_> {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn event(&self, seq: u64) -> Option<EventView<'_>> {
+        if seq < self.len { self.log.event(seq) } else { None }
+    }
+}
+
 pub fn options(value: Value) -> RequestOptions {
     RequestOptions::parse(&value.to_string()).expect("good options")
 }
 
-pub fn request(log: &List, given: Value) -> RequestUpdate {
+pub fn request(log: &dyn EventSource, given: Value) -> RequestUpdate {
     Deriver::new().request(log, &options(given), &NoBlobs)
 }
 
 /// The messages as an independent parser reads them.
-pub fn sent(log: &List, given: Value) -> Value {
+pub fn sent(log: &dyn EventSource, given: Value) -> Value {
     let request = request(log, given);
     assert!(request.repairs.iter().all(|r| r.code != "invalid_request"), "{:?}", request.repairs);
     request.messages.iter().map(|m| serde_json::from_str::<Value>(m).expect("strict JSON")).collect()
 }
 
-pub fn codes(log: &List, given: Value) -> Vec<&'static str> {
+pub fn codes(log: &dyn EventSource, given: Value) -> Vec<&'static str> {
     request(log, given).repairs.iter().map(|r| r.code).collect()
 }
