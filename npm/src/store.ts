@@ -19,7 +19,7 @@ import { encode, eraseSession, readHeader, readLog, type Header, type StoredLog 
 import { Library, quote } from "./library.js";
 import { changed, decodeEntry, freshEntry, isoTime, reading, setupOf, type Entry } from "./records.js";
 import { Rescrub } from "./rescrub.js";
-import { exportAs, readExport, type ImportReport } from "./transfer.js";
+import { appendForeign, exportAs, readExport, type ImportReport } from "./transfer.js";
 import { call } from "./runtime.js";
 import { RunStore } from "./runs.js";
 import { Session, type SessionHome } from "./session.js";
@@ -491,7 +491,9 @@ export class SessionStore {
     const entry = await this.#library.entry(id);
     const raw = live?.raw ?? (await this.#loadRaw(id)).raw;
     try {
-      return exportAs(options.format ?? "sessionlog", raw, entry);
+      const { bytes, lost } = exportAs(options.format ?? "sessionlog", raw, entry);
+      for (const what of lost) this.#warn("lost", `session ${id}, exported as ${options.format}: ${what}`);
+      return bytes;
     } finally {
       if (live === undefined) raw.free();
     }
@@ -514,7 +516,7 @@ export class SessionStore {
     const detach = this.enter(session);
     try {
       if (entry !== null) this.#library.entries.set(id, changed({ ...entry, events: session.seq }, { id }));
-      for (const { type, data } of events) session.append(type, data);
+      appendForeign(session, events);
       this.announce(session);
     } catch (thrown) {
       detach();

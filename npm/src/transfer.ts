@@ -1,10 +1,11 @@
 // Export and import of whole sessions. Our own format: JSON Lines, the header first, then the events as they are stored.
-import type { ExportFormat } from "../types/index.js";
+import type { EventType, ExportFormat } from "../types/index.js";
 import type { RawSession } from "./glue.js";
 import { SessionLogError } from "./errors.js";
 import { joinBytes } from "./persist.js";
 import { encodeEntry, type Entry } from "./records.js";
 import { call } from "./runtime.js";
+import type { Session } from "./session.js";
 import { decode, encode } from "./stored.js";
 
 export interface ImportReport { lost: string[]; damaged: Array<{ line: number; bytes: number }> }
@@ -16,7 +17,7 @@ interface Export {
   record: string | null;
   body: Uint8Array;
   /** Events that are appended after the body, from a foreign format. */
-  events: Array<{ type: string; data: unknown }>;
+  events: Array<{ type: string; data: object }>;
   /** Line number of the body's first line. */
   firstLine: number;
   lost: string[];
@@ -24,17 +25,18 @@ interface Export {
 
 const NEWLINE = 10;
 
-export function exportAs(format: ExportFormat, raw: RawSession, entry: Entry): Uint8Array {
-  if (isForeign(format)) return encode(call(() => raw.export_as(format, entry.record)));
-  if (format !== "sessionlog") throw unsupported(format);
+export function exportAs(format: ExportFormat, raw: RawSession, entry: Entry): { bytes: Uint8Array; lost: string[] } {
+  if (format !== "sessionlog") {
+    const { text, lost } = JSON.parse(call(() => raw.export_as(format, entry.record))) as { text: string; lost: string[] };
+    return { bytes: encode(text), lost };
+  }
   const header = call(() => raw.header());
   const first = encode(`{"sessionlog":1,"header":${header},"entry":${decode(encodeEntry(entry))}}\n`);
-  return joinBytes([first, call(() => raw.lines(0, raw.len())), call(() => raw.damaged_bytes())]);
+  return { bytes: joinBytes([first, call(() => raw.lines(0, raw.len())), call(() => raw.damaged_bytes())]), lost: [] };
 }
 
 export function readExport(format: ExportFormat, bytes: Uint8Array, fallback: ForeignDefaults): Export {
-  if (isForeign(format)) return readForeign(format, decode(bytes), fallback);
-  if (format !== "sessionlog") throw unsupported(format);
+  if (format !== "sessionlog") return readForeign(format, decode(bytes), fallback);
   const end = bytes.indexOf(NEWLINE);
   const text = decode(bytes.subarray(0, end < 0 ? bytes.length : end)).trimEnd();
   let first: { sessionlog?: unknown; header?: { [key: string]: unknown } };
@@ -54,22 +56,29 @@ export function readExport(format: ExportFormat, bytes: Uint8Array, fallback: Fo
 
 export interface ForeignDefaults { id: string; now: number }
 
-const FOREIGN: ReadonlySet<ExportFormat> = new Set<ExportFormat>(["samagotchi", "openai-messages"]);
-const isForeign = (format: ExportFormat): boolean => FOREIGN.has(format);
+interface Foreign {
+  head: { id?: string; cwd?: string; createdAt?: string };
+  record: string | null;
+  events: Export["events"];
+  lost: string[];
+}
 
 function readForeign(format: ExportFormat, text: string, fallback: ForeignDefaults): Export {
-  const { record, events, lost } = JSON.parse(call((module) => module.raw_import(format, text))) as { record: string | null; events: Export["events"]; lost: string[] };
-  const fields = record === null ? {} : (JSON.parse(record) as { id?: unknown; created_at?: unknown; working_directory?: unknown });
-  const createdAt = Date.parse(String(fields.created_at));
-  const cwd = fields.working_directory;
+  const { head, record, events, lost } = JSON.parse(call((module) => module.raw_import(format, text))) as Foreign;
+  const createdAt = Date.parse(head.createdAt ?? "");
   const header = {
-    version: 1, id: typeof fields.id === "string" ? fields.id : fallback.id, createdAt: Number.isFinite(createdAt) ? createdAt : fallback.now,
-    ...(typeof cwd === "string" && cwd.startsWith("/") ? { cwd } : {}),
+    version: 1, id: head.id ?? fallback.id, createdAt: Number.isFinite(createdAt) ? createdAt : fallback.now,
+    ...(head.cwd?.startsWith("/") === true ? { cwd: head.cwd } : {}),
   };
   const entry = record === null ? null : `{"archived":false,"unarchivedAt":null,"events":0,"record":${record}}`;
   return { header, record: entry, body: new Uint8Array(), events, firstLine: 1, lost };
 }
 
-function unsupported(format: ExportFormat): SessionLogError {
-  return new SessionLogError("invalid_argument", `unknown format: ${String(format).slice(0, 80)}`);
+/** Appends what came from a foreign format; a compaction there counts from the first event of the import. */
+export function appendForeign(session: Session, events: Export["events"]): void {
+  const base = session.seq;
+  for (const { type, data } of events) {
+    const { uptoSeq } = data as { uptoSeq?: number };
+    session.append(type as EventType, (type === "session/compacted" ? { ...data, uptoSeq: base + (uptoSeq ?? 0) } : data) as never, { repair: true });
+  }
 }

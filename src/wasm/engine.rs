@@ -8,6 +8,7 @@ use wasm_bindgen::prelude::*;
 
 use super::cost::RawPriceTable;
 use super::error::throw;
+use super::interop::export_text;
 use super::scrub::{RawChain, RawScrubStream};
 use crate::core::cost::PriceTable;
 use crate::core::cost::session::{Pricing, UsageState, session_usage};
@@ -15,7 +16,7 @@ use crate::core::derive::{self, Deriver};
 use crate::core::error::{Error, Kind, Result};
 use crate::core::event::{self, Declaration};
 use crate::core::id::IdSource;
-use crate::core::interop::{chat_messages, samagotchi};
+use crate::core::interop::{Format, Outgoing};
 use crate::core::json::{self, Object, Surrogates, Value};
 use crate::core::log::{NewEvent, Salt};
 use crate::core::session::rescrub::{self, StoredEvent};
@@ -341,16 +342,20 @@ impl RawSession {
         Some(vec![cut.covered as f64, cut.upto_seq as f64])
     }
 
-    /// Writes the session in a foreign format; `record` is its stored record.
+    /// Writes the session in a foreign format: JSON text `{text, lost}`; `record` is its stored record.
     pub fn export_as(&self, format: &str, record: &str) -> std::result::Result<String, JsValue> {
         let session = self.session.borrow();
-        let events = session.log().iter();
-        match format {
-            "samagotchi" => samagotchi::write(record, concat!("sessionlog ", env!("CARGO_PKG_VERSION")), events),
-            "openai-messages" => Ok(Value::Array(chat_messages::write(events).0).to_text()),
-            _ => Err(Error::new(Kind::InvalidArgument, "unknown format")),
-        }
-        .map_err(throw)
+        let write = || {
+            (Format::named(format)?.write)(&Outgoing {
+                id: session.id(),
+                created_at: session.header().get("createdAt").and_then(Value::as_i64).unwrap_or_default(),
+                cwd: session.header().get("cwd").and_then(Value::as_str),
+                title: session.state().title(),
+                record,
+                log: session.log(),
+            })
+        };
+        write().map(export_text).map_err(throw)
     }
 
     /// Returns the chain digest of the whole log.

@@ -3,12 +3,26 @@
 //! Each message becomes one event that carries the message as it came under `raw`, so that it goes out again with nothing lost;
 //! events that were appended afterwards are written from their payload.
 
-use super::{Import, Incoming};
+use super::spoken::conversation;
+use super::{Export, Import, Incoming, Outgoing, list, parts, something, text_at};
+use crate::core::error::Result;
 use crate::core::event::EventView;
 use crate::core::json::{self, Object, Surrogates, Value};
 
 /// The payload member under which a message from outside is kept as it came.
 pub const RAW: &str = "raw";
+
+/// Reads a file: a list of messages, alone or as the member `messages` of a request.
+pub fn read_file(text: &str) -> Result<Import> {
+    something(read(&list(text)?))
+}
+
+/// Writes the conversation as it stands: what was rewound or compacted is not in it.
+pub fn write_file(session: &Outgoing<'_>) -> Result<Export> {
+    let spoken = conversation(session)?;
+    let (messages, lost) = write(spoken.iter().filter_map(|spoken| spoken.event));
+    Ok(Export { text: Value::Array(messages).to_text(), lost })
+}
 
 /// Reads a list of messages.
 pub fn read(messages: &[Value]) -> Import {
@@ -31,7 +45,7 @@ fn event_of(message: &Value) -> Option<Incoming> {
     match role {
         "user" => Some(Incoming { kind: "user/message", data: spoken(content) }),
         "system" | "developer" => {
-            let data = Object::from([("text", Value::from(text_of(content))), ("source", role.into())]);
+            let data = Object::from([("text", Value::from(parts::plain(content))), ("source", role.into())]);
             Some(Incoming { kind: "context/message", data })
         }
         "assistant" => Some(Incoming { kind: "assistant/message", data: answered(message, content) }),
@@ -40,76 +54,44 @@ fn event_of(message: &Value) -> Option<Incoming> {
     }
 }
 
-/// The text of a content: a string, or the texts of its parts.
-fn text_of(content: Option<&Value>) -> String {
-    match content {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(parts)) => {
-            let texts: Vec<&str> = parts.iter().filter_map(|p| p.get("text").and_then(Value::as_str)).collect();
-            texts.join("\n")
-        }
-        _ => String::new(),
-    }
-}
-
 fn spoken(content: Option<&Value>) -> Object {
     let Some(Value::Array(parts)) = content else {
-        return Object::from([("text", Value::from(text_of(content)))]);
+        return Object::from([("text", Value::from(parts::plain(content)))]);
     };
-    let parts: Vec<Value> = parts.iter().filter_map(part_of).collect();
-    Object::from([("parts", Value::Array(parts))])
+    Object::from([("parts", Value::Array(parts.iter().filter_map(part_of).collect()))])
 }
 
 fn part_of(part: &Value) -> Option<Value> {
     if let Some(text) = part.get("text").and_then(Value::as_str) {
-        return Some(text_part(text));
+        return Some(parts::text(text));
     }
     let url = part.at(&["image_url", "url"]).and_then(Value::as_str)?;
-    let image = match url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) {
-        Some((media, data)) => [("type", "image".into()), ("mediaType", media.into()), ("data", Value::from(data))],
-        None => [("type", "image".into()), ("mediaType", "image/*".into()), ("url", Value::from(url))],
-    };
-    Some(Object::from(image).into())
-}
-
-fn text_part(text: &str) -> Value {
-    Object::from([("type", Value::from("text")), ("text", text.into())]).into()
+    Some(parts::media_at("image/*", url))
 }
 
 fn answered(message: &Value, content: Option<&Value>) -> Object {
-    let mut parts = Vec::new();
+    let mut said = Vec::new();
     if let Some(reasoning) = message.get("reasoning_content").and_then(Value::as_str).filter(|t| !t.is_empty()) {
-        parts.push(Object::from([("type", Value::from("reasoning")), ("text", reasoning.into())]).into());
+        said.push(parts::reasoning(reasoning, &[]));
     }
-    let text = text_of(content);
+    let text = parts::plain(content);
     if !text.is_empty() {
-        parts.push(text_part(&text));
+        said.push(parts::text(&text));
     }
     for call in message.get("tool_calls").and_then(Value::as_array).unwrap_or_default() {
-        parts.push(call_part(call));
+        said.push(call_part(call));
     }
-    Object::from([("parts", Value::Array(parts))])
+    Object::from([("parts", Value::Array(said))])
 }
 
 fn call_part(call: &Value) -> Value {
-    let text = |path: &[&str]| call.at(path).and_then(Value::as_str).unwrap_or_default();
-    let raw = text(&["function", "arguments"]);
-    let args = json::parse(raw, Surrogates::Replace).ok().filter(|v| v.as_object().is_some());
-    let mut part = Object::from([
-        ("type", Value::from("tool-call")),
-        ("id", text(&["id"]).into()),
-        ("name", text(&["function", "name"]).into()),
-        ("args", args.clone().unwrap_or_else(|| Object::default().into())),
-    ]);
-    if args.is_none() && !raw.is_empty() {
-        part.set("rawArgs", raw);
-    }
-    part.into()
+    let text = |path: &[&str]| text_at(call, path);
+    parts::call_of_text(text(&["id"]), text(&["function", "name"]), text(&["function", "arguments"]))
 }
 
 fn result(message: &Value, content: Option<&Value>) -> Object {
     let id = message.get("tool_call_id").and_then(Value::as_str).unwrap_or_default();
-    Object::from([("id", Value::from(id)), ("content", text_of(content).into())])
+    Object::from([("id", Value::from(id)), ("content", parts::plain(content).into())])
 }
 
 /// Writes the messages of a log, and says what has no place among messages.
@@ -132,7 +114,7 @@ pub fn write<'a>(events: impl Iterator<Item = EventView<'a>>) -> (Vec<Value>, Ve
 fn message_of(kind: &str, data: &Value) -> Option<Value> {
     let text = || match data.get("text").and_then(Value::as_str) {
         Some(text) => text.to_owned(),
-        None => text_of(data.get("parts")),
+        None => parts::plain(data.get("parts")),
     };
     let message =
         |role: &str, content: String| Object::from([("role", Value::from(role)), ("content", content.into())]);
@@ -145,7 +127,7 @@ fn message_of(kind: &str, data: &Value) -> Option<Value> {
         "assistant/message" => assistant_message(data),
         "tool/result" => {
             let id = data.get("id").and_then(Value::as_str).unwrap_or_default();
-            let mut message = message("tool", text_of(data.get("content")));
+            let mut message = message("tool", parts::plain(data.get("content")));
             message.set("tool_call_id", id);
             message
         }
@@ -155,11 +137,10 @@ fn message_of(kind: &str, data: &Value) -> Option<Value> {
 }
 
 fn assistant_message(data: &Value) -> Object {
-    let parts = data.get("parts").and_then(Value::as_array).unwrap_or_default();
-    let is = |part: &Value, kind: &str| part.get("type").and_then(Value::as_str) == Some(kind);
-    let text: Vec<Value> = parts.iter().filter(|part| is(part, "text")).cloned().collect();
-    let calls: Vec<Value> = parts.iter().filter(|part| is(part, "tool-call")).map(chat_call).collect();
-    let content = text_of(Some(&Value::Array(text)));
+    let said = data.get("parts").and_then(Value::as_array).unwrap_or_default();
+    let text: Vec<Value> = said.iter().filter(|part| parts::is(part, "text")).cloned().collect();
+    let calls: Vec<Value> = said.iter().filter(|part| parts::is(part, "tool-call")).map(chat_call).collect();
+    let content = parts::plain(Some(&Value::Array(text)));
     let content = if content.is_empty() && !calls.is_empty() { Value::Null } else { content.into() };
     let mut message = Object::from([("role", Value::from("assistant")), ("content", content)]);
     if !calls.is_empty() {
@@ -169,13 +150,11 @@ fn assistant_message(data: &Value) -> Object {
 }
 
 fn chat_call(part: &Value) -> Value {
-    let text = |key: &str| part.get(key).and_then(Value::as_str).unwrap_or_default();
-    let args = match part.get("rawArgs").and_then(Value::as_str) {
-        Some(raw) => raw.to_owned(),
-        None => part.get("args").map_or_else(|| "{}".to_owned(), Value::to_text),
-    };
-    let function = Object::from([("name", Value::from(text("name"))), ("arguments", args.into())]);
-    Object::from([("id", Value::from(text("id"))), ("type", "function".into()), ("function", function.into())]).into()
+    let arguments = Value::from(parts::args_text(part));
+    let function = Object::from([("name", Value::from(text_at(part, &["name"]))), ("arguments", arguments)]);
+    let call =
+        [("id", Value::from(text_at(part, &["id"]))), ("type", "function".into()), ("function", function.into())];
+    Object::from(call).into()
 }
 
 #[cfg(test)]
