@@ -28,8 +28,8 @@ test("a Claude Code session comes in with its cost, its place and its compaction
   assert.deepEqual(messages.map((m) => m.role), ["user", "user"]);
   assert.match(messages[0].parts[0].text, /one file/);
   assert.equal(session.usage().steps, 1);
-  assert.equal(session.usage().cost.source, "table");
-  assert.notEqual(session.usage().cost.picodollars, "0");
+  // 1,000 tokens at 3 dollars a million and 10 at 15.
+  assert.equal(session.usage().cost.usd, "0.00315");
   assert.equal(session.verify(), null);
   await store.dispose();
 });
@@ -75,7 +75,7 @@ test("a file of another format is refused and leaves nothing behind", async () =
     }
   }
   await assert.rejects(store.importSession("{}", { format: "word" }), { code: "invalid_argument" });
-  await assert.rejects(store.exportSession("nobody", { format: "pi" }), { code: "missing" });
+  await assert.rejects(store.exportSession("nobody", { format: "pi" }), { code: "not_found" });
   assert.deepEqual(store.list(), []);
   await store.dispose();
 });

@@ -1,9 +1,7 @@
 //! Claude Code's session files: JSON lines that form a tree by `parentUuid`; the conversation is the branch of its last entry.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::spoken::{Spoken, conversation, uuid};
-use super::{Export, Import, Outgoing, lines, parts, something, text_at};
+use super::{Export, Import, Outgoing, branch, lines, parts, short, something, text_at};
 use crate::core::error::Result;
 use crate::core::json::{Object, Value};
 use crate::core::time::iso;
@@ -12,21 +10,21 @@ use crate::core::time::iso;
 pub fn read(text: &str) -> Result<Import> {
     let mut import = Import::default();
     let entries = lines(text, &mut import.lost);
-    let branch = branch(&entries);
+    let on_branch = branch(&entries, place);
     let mut reader = Reader { import, steps: 0, answer: None };
-    for (number, entry) in &entries {
+    for ((number, entry), on_branch) in entries.iter().zip(on_branch) {
         let kind = text_at(entry, &["type"]);
         match kind {
             "user" | "assistant" if is_set(entry, "isSidechain") => reader.lose(*number, "belongs to a sub-agent"),
-            "user" | "assistant" if !branch.contains(text_at(entry, &["uuid"])) => {
-                reader.lose(*number, "stands on a branch that was left");
-            }
+            "user" | "assistant" if !on_branch => reader.lose(*number, "stands on a branch that was left"),
             "user" => reader.user(*number, entry),
             "assistant" => reader.assistant(*number, entry),
             "summary" => {
                 reader.end_answer();
                 reader.import.titled(text_at(entry, &["summary"]));
             }
+            // It only links the branch before a compaction with the one after it.
+            "system" if on_branch && text_at(entry, &["subtype"]) == "compact_boundary" => {}
             _ => reader.lose(*number, &format!("is of type {:?}", short(kind))),
         }
     }
@@ -34,37 +32,20 @@ pub fn read(text: &str) -> Result<Import> {
     something(reader.import)
 }
 
-fn short(text: &str) -> String {
-    text.chars().take(40).collect()
-}
-
 fn is_set(entry: &Value, key: &str) -> bool {
     entry.get(key).and_then(Value::as_bool) == Some(true)
 }
 
-/// The ids on the way from the last entry back to the beginning. A compaction starts a new root and names the old branch.
-fn branch(entries: &[(usize, Value)]) -> BTreeSet<&str> {
-    let mut parents = BTreeMap::new();
-    let mut last = "";
-    for (_, entry) in entries.iter().filter(|(_, entry)| !is_set(entry, "isSidechain")) {
-        let id = text_at(entry, &["uuid"]);
-        let parent = match text_at(entry, &["parentUuid"]) {
-            "" => text_at(entry, &["logicalParentUuid"]),
-            parent => parent,
-        };
-        parents.insert(id, parent);
-        if matches!(text_at(entry, &["type"]), "user" | "assistant") {
-            last = id;
-        }
+/// An entry's id and its parent's. A compaction starts a new root and names the branch it came from.
+fn place(entry: &Value) -> Option<(&str, &str)> {
+    if is_set(entry, "isSidechain") || !matches!(text_at(entry, &["type"]), "user" | "assistant" | "system") {
+        return None;
     }
-    let mut branch = BTreeSet::from([last]);
-    while let Some(parent) = parents.get(last).filter(|parent| !parent.is_empty()) {
-        if !branch.insert(parent) {
-            break;
-        }
-        last = parent;
-    }
-    branch
+    let parent = match text_at(entry, &["parentUuid"]) {
+        "" => text_at(entry, &["logicalParentUuid"]),
+        parent => parent,
+    };
+    Some((text_at(entry, &["uuid"]), parent))
 }
 
 struct Reader {

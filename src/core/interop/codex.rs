@@ -2,7 +2,7 @@
 //! Older files have the items bare, after a first line about the session.
 
 use super::spoken::{Spoken, conversation};
-use super::{Export, Import, Outgoing, lines, parts, something, text_at};
+use super::{Export, Import, Outgoing, lines, parts, short, something, text_at};
 use crate::core::error::Result;
 use crate::core::json::{Object, Value};
 use crate::core::time::iso;
@@ -42,8 +42,7 @@ struct Reader {
 
 impl Reader {
     fn lose(&mut self, number: usize, kind: &str) {
-        let kind: String = kind.chars().take(40).collect();
-        self.import.lost.push(format!("line {number} holds {kind:?}"));
+        self.import.lost.push(format!("line {number} holds {:?}", short(kind)));
     }
 
     fn about(&mut self, meta: &Value) {

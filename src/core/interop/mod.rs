@@ -129,6 +129,27 @@ fn lines(text: &str, lost: &mut Vec<String>) -> Vec<(usize, Value)> {
     out
 }
 
+/// Which entries of a tree stand on the way from the last that counts back to its root. Parents stand before their children.
+fn branch<'v>(entries: &'v [(usize, Value)], place: impl Fn(&'v Value) -> Option<(&'v str, &'v str)>) -> Vec<bool> {
+    let mut wanted = None;
+    let on_branch = entries.iter().rev().map(|(_, entry)| {
+        let Some((id, parent)) = place(entry) else { return false };
+        let hit = wanted.is_none_or(|wanted| wanted == id);
+        if hit {
+            wanted = Some(parent);
+        }
+        hit
+    });
+    let mut on_branch: Vec<bool> = on_branch.collect();
+    on_branch.reverse();
+    on_branch
+}
+
+/// The beginning of a word from outside, for a report.
+fn short(word: &str) -> String {
+    word.chars().take(40).collect()
+}
+
 /// A list in a file: either the whole file, or its member `messages`.
 fn list(text: &str) -> Result<Vec<Value>> {
     match json::parse(text, Surrogates::Replace)? {

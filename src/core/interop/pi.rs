@@ -1,10 +1,8 @@
 //! pi's session files: a header line, then entries that form a tree by `parentId`; the conversation is the branch of the last
 //! entry. The first version of the format had neither ids nor branches.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::spoken::{Spoken, conversation};
-use super::{Export, Import, Outgoing, lines, parts, something, text_at};
+use super::{Export, Import, Outgoing, branch, lines, parts, short, something, text_at};
 use crate::core::error::Result;
 use crate::core::json::{Object, Value};
 use crate::core::time::iso;
@@ -13,47 +11,32 @@ use crate::core::time::iso;
 pub fn read(text: &str) -> Result<Import> {
     let mut import = Import::default();
     let entries = lines(text, &mut import.lost);
-    let branch = branch(&entries);
-    let mut reader = Reader { import, steps: 0, starts: BTreeMap::new() };
-    for (number, entry) in &entries {
-        let id = text_at(entry, &["id"]);
+    let on_branch = branch(&entries, place);
+    let mut reader = Reader { import, steps: 0, starts: Vec::new() };
+    for ((number, entry), on_branch) in entries.iter().zip(on_branch) {
         let kind = text_at(entry, &["type"]);
         if kind == "session" {
             reader.about(entry);
-        } else if branch.as_ref().is_some_and(|branch| !branch.contains(id)) {
+        } else if !on_branch {
             reader.lose(*number, "stands on a branch that was left");
         } else {
-            reader.starts.insert(id.to_owned(), reader.import.events.len());
+            reader.starts.push((text_at(entry, &["id"]).to_owned(), reader.import.events.len()));
             reader.entry(*number, kind, entry);
         }
     }
     something(reader.import)
 }
 
-/// The ids on the way from the last entry back to the beginning, where entries have ids at all.
-fn branch(entries: &[(usize, Value)]) -> Option<BTreeSet<&str>> {
-    let entries = entries.iter().map(|(_, entry)| entry).filter(|entry| !parts::is(entry, "session"));
-    let parents: BTreeMap<&str, &str> =
-        entries.clone().map(|entry| (text_at(entry, &["id"]), text_at(entry, &["parentId"]))).collect();
-    let mut last = text_at(entries.last()?, &["id"]);
-    if last.is_empty() {
-        return None;
-    }
-    let mut branch = BTreeSet::from([last]);
-    while let Some(parent) = parents.get(last).filter(|parent| !parent.is_empty()) {
-        if !branch.insert(parent) {
-            break;
-        }
-        last = parent;
-    }
-    Some(branch)
+/// An entry's id and its parent's; without ids every entry follows the one before it.
+fn place(entry: &Value) -> Option<(&str, &str)> {
+    (!parts::is(entry, "session")).then(|| (text_at(entry, &["id"]), text_at(entry, &["parentId"])))
 }
 
 struct Reader {
     import: Import,
     steps: usize,
     /// How many events there were when an entry began.
-    starts: BTreeMap<String, usize>,
+    starts: Vec<(String, usize)>,
 }
 
 impl Reader {
@@ -79,7 +62,8 @@ impl Reader {
             },
             "compaction" => {
                 // What came after the first entry that was kept is said again after the summary.
-                let until = self.starts.get(of("firstKeptEntryId")).copied();
+                let kept = of("firstKeptEntryId");
+                let until = self.starts.iter().find(|(id, _)| id == kept).map(|(_, start)| *start);
                 let until = until.unwrap_or(self.import.events.len());
                 self.import.compacted(of("summary"), until);
             }
@@ -88,7 +72,7 @@ impl Reader {
             "session_info" => self.import.titled(of("name")),
             // The model of an answer stands in the answer.
             "model_change" | "thinking_level_change" => {}
-            other => self.lose(number, &format!("is of type {:?}", other.chars().take(40).collect::<String>())),
+            other => self.lose(number, &format!("is of type {:?}", short(other))),
         }
     }
 
@@ -115,7 +99,7 @@ impl Reader {
             "custom" | "hookMessage" => self.injected(&parts::plain(message.get("content"))),
             "compactionSummary" | "branchSummary" => self.injected(of("summary")),
             other => {
-                self.lose(number, &format!("is of role {:?}", other.chars().take(40).collect::<String>()));
+                self.lose(number, &format!("is of role {:?}", short(other)));
             }
         }
     }
@@ -142,7 +126,7 @@ impl Reader {
                 Some(call)
             }
             kind => {
-                self.lose(number, &format!("holds a part of type {:?}", kind.chars().take(40).collect::<String>()));
+                self.lose(number, &format!("holds a part of type {:?}", short(kind)));
                 None
             }
         }

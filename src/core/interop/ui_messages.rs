@@ -1,7 +1,7 @@
 //! UI messages of the AI SDK: one message per side, with the steps of an answer, its calls and their results as parts of it.
 
 use super::spoken::conversation;
-use super::{Export, Import, Outgoing, list, parts, something, text_at};
+use super::{Export, Import, Outgoing, list, parts, short, something, text_at};
 use crate::core::error::Result;
 use crate::core::json::{Object, Value};
 
@@ -24,8 +24,7 @@ struct Reader {
 
 impl Reader {
     fn lose(&mut self, index: usize, what: &str) {
-        let what: String = what.chars().take(60).collect();
-        self.import.lost.push(format!("message {index} holds {what:?}"));
+        self.import.lost.push(format!("message {index} holds {:?}", short(what)));
     }
 
     fn message(&mut self, index: usize, message: &Value) {
