@@ -150,6 +150,21 @@ fn find_firefox() -> Option<PathBuf> {
     named.or_else(|| ["firefox-esr", "firefox"].into_iter().find_map(on_path))
 }
 
+/// WebKitGTK's driver, and the display it needs: it has no headless mode.
+pub fn webkit() -> Outcome<PathBuf> {
+    let found = || on_path("WebKitWebDriver").filter(|_| on_path("xvfb-run").is_some());
+    let install = "install WebKitGTK's driver (Debian: apt-get install webkit2gtk-driver xvfb xauth)";
+    if let Some(driver) = found() {
+        return Ok(driver);
+    }
+    if on_path("apt-get").is_none() {
+        return Err(format!("WebKitWebDriver or xvfb-run is missing: {install}"));
+    }
+    apt_install(&["webkit2gtk-driver", "xvfb", "xauth"])
+        .map_err(|_| format!("WebKitWebDriver or xvfb-run is missing: {install}"))?;
+    found().ok_or_else(|| format!("WebKitWebDriver or xvfb-run is still missing: {install}"))
+}
+
 fn apt_install(packages: &[&str]) -> Outcome {
     println!("installing {} with apt-get (once)", packages.join(" and "));
     let _ = apt_get(&["update"]);

@@ -26,6 +26,11 @@ impl Counts {
         Self { failed: 1, notes: vec![note.into()], ..Self::default() }
     }
 
+    /// One thing that was skipped, with its reason.
+    pub fn skip(note: impl Into<String>) -> Self {
+        Self { skipped: 1, notes: vec![note.into()], ..Self::default() }
+    }
+
     pub fn add(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;

@@ -15,20 +15,23 @@ pub fn native(_: &Config) -> Outcome<Counts> {
     counted(command("cargo").args(["test", "--workspace", "--no-fail-fast"]), 20, rust_counts)
 }
 
-/// `wasm-bindgen-test` in headless browsers: with `wasm-pack test` as a user would call it, which serves an isolated page, and
-/// once more in Chromium as the plain page that most users have.
+/// `wasm-bindgen-test` in headless browsers: with `wasm-pack test` as a user would call it, which serves an isolated page;
+/// once more in Chromium as the plain page that most users have; and in WebKitGTK.
 pub fn web(config: &Config) -> Outcome<Counts> {
     tools::rust_target(config)?;
     let chromium = tools::chromium()?;
     let bindgen = tools::wasm_bindgen(config)?;
     let wasm_pack = WasmPack { program: tools::wasm_pack(config)?, bindgen: &bindgen };
     let mut counts = wasm_pack.test("--chrome", "--chromedriver", &chromium.driver)?;
-    counts.add(plain_page(config, &bindgen, &chromium.driver)?);
+    let cargo = CargoTest { target: config.text("tools.rust-target")?, bindgen: &bindgen };
+    counts.add(cargo.plain_page(&chromium.driver)?);
     match tools::firefox(config) {
         Ok(firefox) => counts.add(wasm_pack.test("--firefox", "--geckodriver", &firefox.driver)?),
-        Err(reason) => {
-            counts.add(Counts { skipped: 1, notes: vec![format!("skipped Firefox: {reason}")], ..Counts::default() })
-        }
+        Err(reason) => counts.add(Counts::skip(format!("skipped Firefox: {reason}"))),
+    }
+    match tools::webkit() {
+        Ok(driver) => counts.add(cargo.webkit(&driver)?),
+        Err(reason) => counts.add(Counts::skip(format!("skipped WebKitGTK: {reason}"))),
     }
     Ok(counts)
 }
@@ -53,22 +56,51 @@ impl WasmPack<'_> {
     }
 }
 
-fn plain_page(config: &Config, bindgen: &WasmBindgen, driver: &Path) -> Outcome<Counts> {
-    println!("-- Chromium, not isolated");
-    let target = config.text("tools.rust-target")?;
-    let mut cargo = command("cargo");
-    cargo.args(["test", "--no-fail-fast", "--package", "sessionlog", "--target", target]);
-    for name in web_tests() {
-        cargo.args(["--test", &name]);
-    }
-    let runner = format!("CARGO_TARGET_{}_RUNNER", target.to_uppercase().replace('-', "_"));
-    cargo.env(runner, &bindgen.runner);
-    for variable in ["GECKODRIVER", "SAFARIDRIVER"] {
-        cargo.env_remove(variable);
-    }
-    cargo.env("CHROMEDRIVER", driver).env("WASM_BINDGEN_TEST_NO_ORIGIN_ISOLATION", "1");
-    counts(&mut cargo, "Chromium, not isolated")
+/// The same tests without wasm-pack, which passes on neither of what these runs need.
+struct CargoTest<'a> {
+    target: &'a str,
+    bindgen: &'a WasmBindgen,
 }
+
+impl CargoTest<'_> {
+    /// Chromium without the headers that isolate a page.
+    fn plain_page(&self, driver: &Path) -> Outcome<Counts> {
+        println!("-- Chromium, not isolated");
+        let mut cargo = command("cargo");
+        self.prepare(&mut cargo, &web_tests())
+            .env("CHROMEDRIVER", driver)
+            .env("WASM_BINDGEN_TEST_NO_ORIGIN_ISOLATION", "1");
+        counts(&mut cargo, "Chromium, not isolated")
+    }
+
+    fn webkit(&self, driver: &Path) -> Outcome<Counts> {
+        println!("-- WebKitGTK");
+        let (opfs, tests): (Vec<String>, Vec<String>) = web_tests().into_iter().partition(|name| name == OPFS);
+        let mut cargo = command("xvfb-run");
+        cargo.args(["--auto-servernum", "cargo"]);
+        self.prepare(&mut cargo, &tests).env("SAFARIDRIVER", driver);
+        let mut counts = counts(&mut cargo, "WebKitGTK")?;
+        for name in opfs {
+            counts.add(Counts::skip(format!("skipped {name} in WebKitGTK: it has no private file system")));
+        }
+        Ok(counts)
+    }
+
+    fn prepare<'c>(&self, cargo: &'c mut Command, tests: &[String]) -> &'c mut Command {
+        cargo.args(["test", "--no-fail-fast", "--package", "sessionlog", "--target", self.target]);
+        for name in tests {
+            cargo.args(["--test", name]);
+        }
+        let runner = format!("CARGO_TARGET_{}_RUNNER", self.target.to_uppercase().replace('-', "_"));
+        for variable in ["CHROMEDRIVER", "GECKODRIVER", "SAFARIDRIVER"] {
+            cargo.env_remove(variable);
+        }
+        cargo.env(runner, &self.bindgen.runner)
+    }
+}
+
+/// The one that needs the origin's private file system.
+const OPFS: &str = "web_opfs";
 
 fn counts(test: &mut Command, browser: &str) -> Outcome<Counts> {
     let mut counts = counted(test.env("WASM_BINDGEN_TEST_TIMEOUT", "120"), 15, rust_counts)?;
