@@ -14,7 +14,7 @@ import { Queue, type Draft } from "./queue.js";
 import { Rewinder } from "./rewind.js";
 import { call } from "./runtime.js";
 import { AuditLogger, RunStore, type KeptRun } from "./runs.js";
-import { localSummary } from "./summary.js";
+import { localSummary, modelSummary } from "./summary.js";
 import { checkTools, fileTools } from "./tools.js";
 import { hearVerdicts, sendVerdict, type Verdict } from "./verdicts.js";
 
@@ -166,9 +166,22 @@ export class ChatSessionController {
             const lastStep = now.steps > steps ? now.promptTokens - before.promptTokens : 0;
             steps = now.steps;
             before.promptTokens = now.promptTokens;
-            return { spent: (BigInt(now.cost.picodollars ?? "0") - before.pico).toString(), promptTokens: Math.max(0, lastStep) };
+            // A provider that does not say how long the prompt was: estimated from what is known.
+            const promptTokens = lastStep > 0 ? lastStep : call(() => this.#session.raw.tokens());
+            return { spent: (BigInt(now.cost.picodollars ?? "0") - before.pico).toString(), promptTokens };
           },
-          summarize: config.compaction?.summarize ?? localSummary,
+          loadBlobs: () => this.#session.loadBlobs(),
+          summarize: async (messages, signal) => {
+            const summarize = config.compaction?.summarize ?? localSummary;
+            if (summarize !== "model") return summarize(messages);
+            const { summary, usage } = await modelSummary(adapter, messages, signal);
+            // No step of the turn, but it has its price: counted under a number that no step has.
+            if (usage !== null) this.#session.append("usage", { turn: turn.number, step: -this.session.seq, usage: { provider: adapter.provider, model: adapter.model, ...usage } });
+            const { steps: counted, promptTokens } = this.session.usage();
+            steps = counted;
+            before.promptTokens = promptTokens;
+            return summary;
+          },
         },
         raw,
       );

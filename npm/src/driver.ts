@@ -56,7 +56,9 @@ export interface Turn {
   waiting(any: boolean): void;
   /** What the run has cost so far, in picodollars, and the prompt tokens of the last step. */
   spent(): { spent: string; promptTokens: number };
-  summarize(messages: Message[]): Promise<string | null> | string | null;
+  /** Brings media that the log names by blob; null when there is nothing to wait for. */
+  loadBlobs(): Promise<void> | null;
+  summarize(messages: Message[], signal: AbortSignal): Promise<string | null> | string | null;
 }
 
 /** How long a tool that was told to stop may take to do so. */
@@ -146,7 +148,10 @@ export class Driver {
   #start(effect: Exclude<Effect, { type: "append" }>): void {
     switch (effect.type) {
       case "checkpoint": return this.#answer(this.#turn.checkpoint(), () => ({ type: "checkpoint-done" }), (fault) => ({ type: "checkpoint-failed", ...fault }));
-      case "derive": return this.#derive();
+      case "derive": {
+        const loading = this.#turn.loadBlobs();
+        return loading === null ? this.#derive() : void loading.then(() => this.#derive());
+      }
       case "send": return void this.#send();
       case "validate": return this.post({ type: "validated", faults: this.#faults(effect.calls) });
       case "ask": return this.#ask(effect.call, effect.asked);
@@ -218,7 +223,7 @@ export class Driver {
   #compact(): void {
     const { session, summarize, config, warn } = this.#turn;
     const keepTokens = config.compaction?.keepTokens;
-    const work = session.compact(summarize, keepTokens === undefined ? {} : { keepTokens });
+    const work = session.compact((messages) => summarize(messages, this.#abort.signal), keepTokens === undefined ? {} : { keepTokens });
     this.#answer(work, (event) => ({ type: "compacted", done: event !== null }), (fault) => {
       if (fault.code !== "empty_history") warn(`the session could not be compacted: ${fault.message}`);
       return { type: "compacted", done: false };

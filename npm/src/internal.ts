@@ -10,6 +10,8 @@ export interface SessionInside {
   readonly teardown: Set<() => Promise<void> | void>;
   /** A durability checkpoint: everything appended so far is stored, and so is what `companions` hold (files, runs). */
   checkpoint(): Promise<void>;
+  /** Brings the media that the log names by blob; null when there is nothing to wait for. */
+  loadBlobs(): Promise<void> | null;
   readonly companions: Set<() => Promise<void>>;
   /** Marks the record (status and the like) for the next write. */
   patchRecord(change: { [field: string]: JsonValue }): void;

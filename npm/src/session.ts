@@ -4,6 +4,7 @@ import type {
 } from "../types/index.js";
 import type { RawScrubStream, RawSession } from "./glue.js";
 import { rawPrices } from "./cost.js";
+import { SessionBlobs, type BlobStore } from "./blobs.js";
 import { DerivedMessages, DerivedRequests, parseMessages } from "./derive.js";
 import { SessionLogError, toError } from "./errors.js";
 import { exposeSession } from "./internal.js";
@@ -24,6 +25,9 @@ export interface SessionHome {
   readonly backend: KeyValueBackend;
   /** A store that finishes before it returns comes first; memory outlives nothing, so it can follow. */
   readonly storeFirst: boolean;
+  readonly blobs: BlobStore;
+  /** The bytes of a medium in stored form. */
+  scrubBlob(bytes: Uint8Array, mediaType: string): Uint8Array;
   readonly queue: DeliveryQueue;
   now(): number;
   warn(code: string, message: string): void;
@@ -43,6 +47,7 @@ export interface SessionHome {
 }
 
 const OPEN_BRACE = 123;
+const MEDIA_TYPE = /^[a-z0-9!#$&^_.+-]{1,60}\/[a-z0-9!#$&^_.+-]{1,80}$/i;
 const ID_LENGTH = 16;
 
 type Options = { repair?: boolean };
@@ -83,6 +88,7 @@ export class Session {
   #header: SessionHeader;
   #messages: DerivedMessages;
   #requests: DerivedRequests;
+  #blobs: SessionBlobs;
 
   /** @internal Sessions are made by their store. */
   constructor(raw: RawSession, home: SessionHome, header: Header, fence: Uint8Array | null, durable: number, readOnly: boolean) {
@@ -97,6 +103,7 @@ export class Session {
       (options) => call(() => raw.derive_request(options)),
       (outbound, options) => call(() => raw.check_outbound(outbound, options)),
     );
+    this.#blobs = new SessionBlobs(raw, home.blobs, () => this.#state !== "disposed", home.warn);
     const host: WriterHost = {
       id: this.id,
       raw,
@@ -114,6 +121,7 @@ export class Session {
       teardown: this.#teardown,
       companions: this.#companions,
       checkpoint: () => this.#checkpoint(),
+      loadBlobs: () => this.loadBlobs(),
       patchRecord: (change) => home.patchRecord(this, change),
       append: (type, data, options) => this.append(type as never, data as never, options),
     });
@@ -200,6 +208,7 @@ export class Session {
     const at = this.#home.now();
     const seq = call(() => this.#raw.len());
     const id = call(() => this.#raw.append(type, text, at));
+    if (text.includes('"blob"')) void this.loadBlobs();
     return lazyEvent(id, this.id, seq, at, type, text);
   }
 
@@ -311,6 +320,35 @@ export class Session {
     else this.#requests.assert(outbound);
   }
 
+  async putBlob(bytes: Uint8Array, options: { mediaType: string }): Promise<string> {
+    this.#checkWritable();
+    const { mediaType } = options ?? {};
+    if (!(bytes instanceof Uint8Array) || bytes.length === 0) throw new SessionLogError("invalid_argument", "a blob must be some bytes", { path: "bytes" });
+    if (typeof mediaType !== "string" || !MEDIA_TYPE.test(mediaType)) throw new SessionLogError("invalid_argument", "a blob needs a media type such as image/png", { path: "mediaType" });
+    if (this.#state !== "live") throw new SessionLogError("invalid_argument", "enter the session before media are stored", { id: this.id });
+    const stored = this.#home.scrubBlob(bytes.slice(), mediaType);
+    // The session stands in the store before anything refers to it.
+    await this.#writer.flush();
+    const name = await this.#home.blobs.put(this.id, stored, mediaType);
+    if (!this.disposed) this.#blobs.put(name, stored);
+    return name;
+  }
+
+  async getBlob(name: string): Promise<Uint8Array | null> {
+    this.#check();
+    return (await this.#home.blobs.get(String(name)))?.bytes ?? null;
+  }
+
+  /** @internal Brings the media that the log names; null when all that can be had is at hand. */
+  loadBlobs(): Promise<void> | null {
+    return this.disposed ? null : this.#blobs.load();
+  }
+
+  /** @internal A scrubber removed it. */
+  dropBlob(name: string): void {
+    if (!this.disposed) this.#blobs.put(name, undefined);
+  }
+
   getSnapshot(): readonly Message[] {
     this.#check();
     return this.#messages.snapshot();
@@ -397,6 +435,7 @@ export class Session {
     this.#state = "live";
     // What came in before (a seed, an import, a prepared session's events) is to be written too.
     if (!this.#readOnly && this.#visible > this.#writer.durable) this.#writer.appended(false);
+    void this.loadBlobs();
   }
 
   /** @internal */
@@ -442,6 +481,7 @@ export class Session {
     const theirs = this.#read(from, to).filter((event) => !ours.has(event.id));
     if (theirs.length > 0) this.#home.warn("conflict", `another writer appended ${theirs.length} events first; ours stand after them`);
     this.#visible = visible;
+    void this.loadBlobs();
     this.#deliver(theirs);
   }
 
@@ -473,6 +513,7 @@ export class Session {
     const to = call(() => this.#raw.len());
     this.#writer.durable = to;
     this.#visible = to;
+    void this.loadBlobs();
     if (to > from) this.#deliver(this.#read(from, to));
   }
 

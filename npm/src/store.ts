@@ -15,6 +15,7 @@ import { sweepPlan, type SessionsOptions, type SweepPolicy } from "./catalogue.j
 import { joinBytes } from "./persist.js";
 import { Chain } from "./scrub.js";
 import { checkFormat, keys, takeOver, writeSegment } from "./segments.js";
+import { BlobStore, scrubBlob, type ExportedBlob } from "./blobs.js";
 import { encode, eraseSession, readHeader, readLog, type Header, type StoredLog } from "./stored.js";
 import { Library, quote } from "./library.js";
 import { changed, decodeEntry, freshEntry, isoTime, reading, setupOf, type Entry } from "./records.js";
@@ -65,6 +66,7 @@ export class SessionStore {
   #events = new Listeners<[SessionEvent, Session]>();
   #flushes = new Listeners<[]>();
   #home: SessionHome;
+  #blobs: BlobStore;
   #closing: Promise<void> | null = null;
   #ended = false;
   #lastTime = 0;
@@ -82,11 +84,14 @@ export class SessionStore {
     this.#shared = sharedName(options, storage);
     this.#channel = new Channel(this.#shared, (id, seq) => void this.#live.get(id)?.follow(seq).catch((thrown: unknown) => this.#warn("follow", toError(thrown).message)));
     this.#library = new Library(storage.backend, this.#live as never, () => this.#now(), (code, message) => this.#warn(code, message));
+    this.#blobs = new BlobStore(storage.backend, () => call(() => env.new_id()));
     this.#home = {
       store: this as never,
       backend: storage.backend,
       storeFirst: storage.backend.sync === true && storage.kind !== "memory",
       queue: this.#queue,
+      blobs: this.#blobs,
+      scrubBlob: (bytes, mediaType) => scrubBlob(this.#chain, bytes, mediaType),
       now: () => this.#now(),
       warn: (code, message) => this.#warn(code, message),
       prepare: (type, text) => (this.#chain.isEmpty ? text : this.#chain.payload(type, text)),
@@ -299,6 +304,7 @@ export class SessionStore {
     session.goLive();
     if (!lease.held) session.writer.follow();
     else if (closes) session.closeOpenTurn();
+    await session.loadBlobs();
     return session;
   }
 
@@ -472,7 +478,7 @@ export class SessionStore {
     const header = await readHeader(backend, id);
     if (header === null && !this.#library.entries.has(id)) throw missing(id);
     this.#library.entries.delete(id);
-    await eraseSession(backend, id, header);
+    await this.#blobs.removeUnused(await eraseSession(backend, id, header));
   }
 
   async sweep(policy: SweepPolicy = {}): Promise<{ deleted: string[] }> {
@@ -480,6 +486,8 @@ export class SessionStore {
     const rows = [...(await this.#library.catalogue())].filter(([id]) => !this.#live.has(id));
     const deleted = sweepPlan(rows, this.#live.size, policy, this.#now());
     for (const id of deleted) await this.delete(id);
+    // What a deletion that was cut off has left.
+    await this.#blobs.removeUnused(await this.#blobs.all());
     return { deleted };
   }
 
@@ -491,8 +499,10 @@ export class SessionStore {
     const entry = await this.#library.entry(id);
     const raw = live?.raw ?? (await this.#loadRaw(id)).raw;
     try {
-      const { bytes, lost } = exportAs(options.format ?? "sessionlog", raw, entry);
-      for (const what of lost) this.#warn("lost", `session ${id}, exported as ${options.format}: ${what}`);
+      const format = options.format ?? "sessionlog";
+      const blobs = format === "sessionlog" ? await this.#blobs.lines(call(() => raw.blob_names())) : [];
+      const { bytes, lost } = exportAs(format, raw, entry, blobs);
+      for (const what of lost) this.#warn("lost", `session ${id}, exported as ${format}: ${what}`);
       return bytes;
     } finally {
       if (live === undefined) raw.free();
@@ -503,7 +513,7 @@ export class SessionStore {
     this.#check();
     const bytes = typeof data === "string" ? encode(data) : data.slice();
     const fallback = { id: call(() => this.#env.new_id()), now: this.#now() };
-    const { header, record, body, events, firstLine, lost } = readExport(options.format ?? "sessionlog", bytes, fallback);
+    const { header, record, body, events, blobs, firstLine, lost } = readExport(options.format ?? "sessionlog", bytes, fallback);
     const id = options.id ?? String(header["id"]);
     this.#checkId(id);
     this.#checkFree(id);
@@ -523,7 +533,13 @@ export class SessionStore {
       throw thrown;
     }
     await session.flush();
+    for (const blob of blobs) await this.#importBlob(session, blob, lost);
     return { session, report: { lost, damaged } };
+  }
+
+  async #importBlob(session: Session, { name, type, bytes }: ExportedBlob, lost: string[]): Promise<void> {
+    if (scrubBlob(this.#chain, bytes, type) !== bytes) return void lost.push(`blob ${name}: it holds what a scrubber removes`);
+    await session.putBlob(bytes, { mediaType: type });
   }
 
   // ---------------------------------------------------------------- scrubbers
@@ -558,6 +574,7 @@ export class SessionStore {
       if (text !== null) await this.#library.replace(id, () => ({ ...entry, record: call((module) => module.raw_record_set(text, JSON.stringify({ id }))) }));
     }
     await work.values(...keys.below("u/"));
+    for (const name of await this.#blobs.rescrub(work.chain)) for (const session of this.#live.values()) session.dropBlob(name);
     await this.flush();
     work.chain.raw.free();
     return { events: work.events, remaining: 0 };

@@ -69,16 +69,26 @@ function cutLines(segments: Uint8Array[], count: number): Uint8Array[] {
   }
 }
 
-/** Removes a session; what its forks still read stays until the last of them goes. */
-export async function eraseSession(backend: KeyValueBackend, id: string, header: Header | null): Promise<void> {
+/** The blobs that a session has attached. */
+export async function attachedTo(backend: KeyValueBackend, id: string): Promise<string[]> {
+  const start = `s/${id}/b/`;
+  return (await backend.list(start, `s/${id}/b0`, { keysOnly: true })).map(([key]) => key.slice(start.length));
+}
+
+/**
+ * Removes a session; what its forks still read stays until the last of them goes. Returns the blobs that may be used by nobody
+ * any more.
+ */
+export async function eraseSession(backend: KeyValueBackend, id: string, header: Header | null): Promise<string[]> {
   if (header !== null && (await hasForks(backend, id))) {
     await backend.transact({ puts: [[keys.header(id), encodeHeader({ ...header, gone: true })]], deletes: [keys.record(id)] });
-    return;
+    return [];
   }
+  const attached = await attachedTo(backend, id);
   await deleteSession(backend, id, [keys.record(id)]);
   const base = header?.base?.id;
   const parent = base === undefined ? null : await readHeader(backend, base);
-  if (base !== undefined && parent?.gone === true) await eraseSession(backend, base, parent);
+  return base !== undefined && parent?.gone === true ? [...attached, ...(await eraseSession(backend, base, parent))] : attached;
 }
 
 async function hasForks(backend: KeyValueBackend, id: string): Promise<boolean> {

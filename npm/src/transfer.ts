@@ -2,6 +2,7 @@
 import type { EventType, ExportFormat } from "../types/index.js";
 import type { RawSession } from "./glue.js";
 import { SessionLogError } from "./errors.js";
+import { splitBlobs, type ExportedBlob } from "./blobs.js";
 import { joinBytes } from "./persist.js";
 import { encodeEntry, type Entry } from "./records.js";
 import { call } from "./runtime.js";
@@ -18,6 +19,7 @@ interface Export {
   body: Uint8Array;
   /** Events that are appended after the body, from a foreign format. */
   events: Array<{ type: string; data: object }>;
+  blobs: ExportedBlob[];
   /** Line number of the body's first line. */
   firstLine: number;
   lost: string[];
@@ -25,14 +27,14 @@ interface Export {
 
 const NEWLINE = 10;
 
-export function exportAs(format: ExportFormat, raw: RawSession, entry: Entry): { bytes: Uint8Array; lost: string[] } {
+export function exportAs(format: ExportFormat, raw: RawSession, entry: Entry, blobs: Uint8Array[]): { bytes: Uint8Array; lost: string[] } {
   if (format !== "sessionlog") {
     const { text, lost } = JSON.parse(call(() => raw.export_as(format, entry.record))) as { text: string; lost: string[] };
     return { bytes: encode(text), lost };
   }
   const header = call(() => raw.header());
   const first = encode(`{"sessionlog":1,"header":${header},"entry":${decode(encodeEntry(entry))}}\n`);
-  return { bytes: joinBytes([first, call(() => raw.lines(0, raw.len())), call(() => raw.damaged_bytes())]), lost: [] };
+  return { bytes: joinBytes([first, call(() => raw.lines(0, raw.len())), call(() => raw.damaged_bytes()), ...blobs]), lost: [] };
 }
 
 export function readExport(format: ExportFormat, bytes: Uint8Array, fallback: ForeignDefaults): Export {
@@ -51,7 +53,7 @@ export function readExport(format: ExportFormat, bytes: Uint8Array, fallback: Fo
   if (first.sessionlog > 1) throw new SessionLogError("newer_format", "the export was written by a newer version", { format: first.sessionlog });
   const entryAt = text.indexOf(',"entry":');
   const record = entryAt < 0 ? null : text.slice(entryAt + ',"entry":'.length, -1);
-  return { header: first.header, record, body: end < 0 ? new Uint8Array() : bytes.subarray(end + 1), events: [], firstLine: 2, lost: [] };
+  return { header: first.header, record, ...splitBlobs(end < 0 ? new Uint8Array() : bytes.subarray(end + 1)), events: [], firstLine: 2 };
 }
 
 export interface ForeignDefaults { id: string; now: number }
@@ -71,7 +73,7 @@ function readForeign(format: ExportFormat, text: string, fallback: ForeignDefaul
     ...(head.cwd?.startsWith("/") === true ? { cwd: head.cwd } : {}),
   };
   const entry = record === null ? null : `{"archived":false,"unarchivedAt":null,"events":0,"record":${record}}`;
-  return { header, record: entry, body: new Uint8Array(), events, firstLine: 1, lost };
+  return { header, record: entry, body: new Uint8Array(), events, blobs: [], firstLine: 1, lost };
 }
 
 /** Appends what came from a foreign format; a compaction there counts from the first event of the import. */

@@ -12,7 +12,7 @@ use super::interop::export_text;
 use super::scrub::{RawChain, RawScrubStream};
 use crate::core::cost::PriceTable;
 use crate::core::cost::session::{Pricing, UsageState, session_usage};
-use crate::core::derive::{self, Deriver};
+use crate::core::derive::{self, Deriver, Shelf};
 use crate::core::error::{Error, Kind, Result};
 use crate::core::event::{self, Declaration};
 use crate::core::id::IdSource;
@@ -137,13 +137,20 @@ pub struct RawSession {
     env: Rc<Shared>,
     session: RefCell<Session>,
     deriver: RefCell<Deriver>,
+    blobs: RefCell<Shelf>,
     usage: RefCell<UsageState>,
 }
 
 impl RawSession {
     fn wrap(env: Rc<Shared>, session: Session) -> RawSession {
         let usage = RefCell::new(UsageState::new(Pricing::Stored));
-        RawSession { env, session: RefCell::new(session), deriver: RefCell::default(), usage }
+        RawSession {
+            env,
+            session: RefCell::new(session),
+            deriver: RefCell::default(),
+            blobs: RefCell::default(),
+            usage,
+        }
     }
 
     /// Brings the sums up to date; what was taken back or rewritten is counted anew.
@@ -327,12 +334,38 @@ impl RawSession {
 
     /// Returns how the request for these options (JSON text) changed since the last call.
     pub fn derive_request(&self, options: &str) -> std::result::Result<String, JsValue> {
-        super::derive::request_text(self.session.borrow().log(), &mut self.deriver.borrow_mut(), options).map_err(throw)
+        let (session, blobs) = (self.session.borrow(), self.blobs.borrow());
+        super::derive::request_text(session.log(), &mut self.deriver.borrow_mut(), options, &blobs).map_err(throw)
     }
 
     /// Compares what is about to be sent with what the log yields: a request when there are options, else messages.
     pub fn check_outbound(&self, outbound: &str, options: Option<String>) -> std::result::Result<(), JsValue> {
-        super::derive::check(self.session.borrow().log(), outbound, options.as_deref()).map_err(throw)
+        let (session, blobs) = (self.session.borrow(), self.blobs.borrow());
+        super::derive::check(session.log(), outbound, options.as_deref(), &blobs).map_err(throw)
+    }
+
+    /// Returns the blobs that derivation needs and was not given yet.
+    pub fn wanted_blobs(&self) -> Vec<String> {
+        self.deriver.borrow_mut().wanted_blobs(self.session.borrow().log(), &self.blobs.borrow())
+    }
+
+    /// Gives derivation the bytes of a blob, or the word that there are none.
+    pub fn put_blob(&self, name: &str, bytes: Option<Vec<u8>>) {
+        self.blobs.borrow_mut().put(name, bytes.as_deref());
+        self.deriver.borrow_mut().forget_requests();
+    }
+
+    /// Returns every blob that a message of the log names, seen or not.
+    pub fn blob_names(&self) -> Vec<String> {
+        let session = self.session.borrow();
+        derive::blobs_of(session.log(), 0..session.log().len())
+    }
+
+    /// Estimates the tokens of all that is seen, from the last count of a provider on.
+    pub fn tokens(&self) -> f64 {
+        let session = self.session.borrow();
+        let anchor = derive::last_count(session.log());
+        self.deriver.borrow_mut().tokens(session.log(), anchor) as f64
     }
 
     /// Says where to cut: how many messages are covered, and `uptoSeq`; nothing when there is nothing to cover.
@@ -418,7 +451,9 @@ impl RawSession {
     ) -> std::result::Result<RawSession, JsValue> {
         let header = header(id, options).map_err(throw)?;
         let (child, _) = self.session.borrow_mut().fork(count as u64, header, allow_open_turn).map_err(throw)?;
-        Ok(RawSession::wrap(self.env.clone(), child))
+        let child = RawSession::wrap(self.env.clone(), child);
+        *child.blobs.borrow_mut() = self.blobs.borrow().clone();
+        Ok(child)
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod ai_sdk;
 mod anthropic;
+mod blobs;
 mod build;
 mod compaction;
 mod convert;
@@ -32,7 +33,8 @@ use overlays::Projection;
 use pairing::Pairing;
 use round::Round;
 
-pub use compaction::{Anchor, Cut, SUMMARY_PROMPT, estimate_tokens};
+pub use blobs::{Shelf, blobs_of};
+pub use compaction::{Anchor, Cut, estimate_tokens, last_count, summary_request};
 pub use ids::Pattern;
 pub use invariant::{check_messages, check_request};
 pub use media::{Blobs, MediaLimits, NoBlobs};

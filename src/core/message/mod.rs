@@ -173,6 +173,24 @@ pub struct Media<'a> {
     raw: Option<&'a str>,
 }
 
+impl Media<'_> {
+    /// How long what stands for its bytes is in the log.
+    pub fn stored_len(&self) -> usize {
+        let (Source::Data(text) | Source::Url(text) | Source::Blob(text)) = &self.source;
+        text.quoted().len()
+    }
+}
+
+impl<'a> Outcome<'a> {
+    /// Its pieces, when it is not one text.
+    pub fn parts(&self) -> &[Part<'a>] {
+        match &self.content {
+            Content::Parts(parts) => parts,
+            Content::Text(_) => &[],
+        }
+    }
+}
+
 /// Where the bytes of a medium are.
 #[derive(Clone, Debug)]
 pub enum Source<'a> {

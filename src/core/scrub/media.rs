@@ -44,7 +44,7 @@ const MAGIC: &[(&str, usize, &[u8])] = &[
 ];
 
 /// Says whether base64 text decodes and begins as files of its media type do.
-pub(super) fn is_media(media_type: &str, data: &str) -> bool {
+pub fn is_media(media_type: &str, data: &str) -> bool {
     let kind = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let bytes = data.as_bytes();
     let body = data.trim_end_matches('=').as_bytes();

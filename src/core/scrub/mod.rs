@@ -17,6 +17,7 @@ mod walk;
 
 pub use chain::{Chain, Pieces, Scrubber, check_replacement};
 pub use detect::{Builtin, Detector, Match};
+pub use media::is_media;
 pub use pattern::Pattern;
 pub use rules::{FAMILIES, Family};
 pub use stream::ScrubStream;
