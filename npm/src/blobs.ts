@@ -221,7 +221,8 @@ export class SessionBlobs {
       for (const name of names) {
         const blob = await this.#store.get(name);
         if (!this.#isOpen()) return;
-        this.put(name, blob?.bytes);
+        // Not there; unless it was attached while the store was asked.
+        if (blob !== null || call(() => this.#raw.wanted_blobs()).includes(name)) this.put(name, blob?.bytes);
       }
     }
   }

@@ -539,7 +539,7 @@ export class SessionStore {
 
   async #importBlob(session: Session, { name, type, bytes }: ExportedBlob, lost: string[]): Promise<void> {
     if (scrubBlob(this.#chain, bytes, type) !== bytes) return void lost.push(`blob ${name}: it holds what a scrubber removes`);
-    await session.putBlob(bytes, { mediaType: type });
+    await session.putBlob(bytes, { mediaType: type }).catch((thrown: unknown) => lost.push(`blob ${name}: ${toError(thrown).message}`));
   }
 
   // ---------------------------------------------------------------- scrubbers
