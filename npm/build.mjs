@@ -38,7 +38,7 @@ await build({
 });
 
 for (const name of readdirSync(join(root, "npm", "entries"))) cpSync(join(root, "npm", "entries", name), join(dist, name));
-cpSync(join(glue, "glue.js"), join(dist, "glue.js"));
+writeFileSync(join(dist, "glue.js"), withChecks(readFileSync(join(glue, "glue.js"), "utf8")));
 cpSync(join(glue, "glue_bg.wasm"), join(dist, "sessionlog_bg.wasm"));
 for (const name of readdirSync(join(root, "npm", "types"))) cpSync(join(root, "npm", "types", name), join(dist, name));
 writeFileSync(join(dist, "wasm.d.ts"), "declare const module: WebAssembly.Module;\nexport default module;\n");
@@ -68,4 +68,23 @@ const stands = existsSync(join(root, "node_modules")) && lstatSync(link, { throw
 if (!stands || !stands.isSymbolicLink() || readlinkSync(link) !== join("..", "pkg")) {
   rmSync(link, { recursive: true, force: true });
   symlinkSync(join("..", "pkg"), link, "dir");
+}
+
+// wasm-bindgen trusts that a text is a text: the length of anything else becomes a wrong size for the allocator, which then
+// writes where it must not. So what is copied into the module's memory is looked at first.
+function withChecks(source) {
+  const expectations = {
+    passStringToWasm0: ['typeof arg !== "string"', "a text"],
+    passArray8ToWasm0: ["!(arg instanceof Uint8Array)", "a Uint8Array"],
+    passArrayF64ToWasm0: ["!Array.isArray(arg) && !(arg instanceof Float64Array)", "a list of numbers"],
+  };
+  const checked = source.replace(/^function (pass\w+ToWasm0)\((.*)\) \{$/gm, (head, name) => {
+    const [test, expected] = expectations[name] ?? fail(`the glue has ${name}, which nobody guards`);
+    return `${head}\n    if (${test}) throw new TypeError("sessionlog: ${expected} is expected");`;
+  });
+  return checked === source ? fail("the glue passes no text: its form has changed") : checked;
+}
+
+function fail(message) {
+  throw new Error(message);
 }

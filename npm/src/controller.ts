@@ -56,8 +56,8 @@ export class ChatSessionController {
   #hidden = new WeakSet<LlmAdapter>();
 
   constructor(options: ControllerOptions) {
-    const { store, fs, outputFn, sessionState, onEvent, root } = options;
-    if (typeof outputFn !== "function" || fs === undefined) throw invalid("a controller needs a store, files and outputFn");
+    const { store, fs, outputFn, sessionState, onEvent, root } = (options ?? {}) as ControllerOptions;
+    if (typeof outputFn !== "function" || fs === undefined || store === undefined) throw invalid("a controller needs a store, files and outputFn");
     this.#options = options;
     const cwd = root === undefined ? {} : { meta: { cwd: root } };
     this.session = options.session ?? store.create(undefined, cwd);

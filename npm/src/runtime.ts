@@ -5,6 +5,9 @@ import { SessionLogError, toError } from "./errors.js";
 // Captured when the module is loaded: scripts in a sandbox run with this global taken away.
 const Trap = WebAssembly.RuntimeError;
 
+/** How the checks that the build puts into the glue begin. */
+const UNEXPECTED = "sessionlog: ";
+
 let started = false;
 let poison: string | null = null;
 
@@ -36,6 +39,9 @@ export function call<T>(work: (module: typeof glue) => T): T {
     if (isFault(thrown)) {
       poison = thrown.message;
       throw new SessionLogError("poisoned", `the module had an internal fault: ${poison}`, { first: poison }, thrown);
+    }
+    if (thrown instanceof TypeError && thrown.message.startsWith(UNEXPECTED)) {
+      throw new SessionLogError("invalid_argument", thrown.message.slice(UNEXPECTED.length));
     }
     // What a caller's own function threw inside the call (a listener, a scrubber) goes through as it is.
     const isOurs = typeof (thrown as { details?: unknown } | null)?.details === "string";

@@ -59,7 +59,7 @@ export class Chain {
 
   /** Returns the end of this registration: the last one of the object goes; a second call does nothing. */
   add(scrubber: Scrubber): () => void {
-    const identity = typeof scrubber === "object" || typeof scrubber === "function" ? identityOf(scrubber as object) : 0;
+    const identity = (typeof scrubber === "object" && scrubber !== null) || typeof scrubber === "function" ? identityOf(scrubber as object) : 0;
     addTo(this.raw, identity, scrubber);
     const calls = isCaller(scrubber) ? 1 : 0;
     this.callers += calls;

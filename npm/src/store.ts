@@ -250,6 +250,7 @@ export class SessionStore {
 
   announce(session: Session): void {
     this.#check();
+    if (this.#live.get(session.id) !== session) throw invalid("only a session that was entered here can be announced");
     this.#created.collect([session]);
     void this.#lease(session.id, () => {}).then((lease) => (session.disposed ? lease.release() : this.#leases.set(session, lease)), () => {});
     session.writer.flush().catch(() => {});
