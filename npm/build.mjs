@@ -24,6 +24,7 @@ await build({
     "durable-object": "npm/src/hosts/durable-object.ts",
     "deno-kv": "npm/src/hosts/deno-kv.ts",
     "server-storage": "npm/src/hosts/node.ts",
+    remote: "npm/src/remote/index.ts",
   },
   outdir: dist,
   bundle: true,

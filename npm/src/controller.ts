@@ -326,7 +326,7 @@ export class ChatSessionController {
     if (live.waiting === any) return;
     live.waiting = any;
     live.deafen?.();
-    live.deafen = any ? hearVerdicts(this.#store.shared, this.session.id, (verdict) => this.#hear(verdict)) : null;
+    live.deafen = any ? hearVerdicts(this.#store, this.session.id, (verdict) => this.#hear(verdict)) : null;
   }
 
   #hear({ callId, verdict, reason }: Verdict): void {
@@ -350,7 +350,7 @@ export class ChatSessionController {
     }
     if (!asked) throw new SessionLogError("not_found", "no call of that id waits for a verdict", { callId: String(callId).slice(0, 80) });
     if (this.session.readOnly) {
-      const sent = sendVerdict(this.#store.shared, this.session.id, { callId, verdict, ...(reason === undefined ? {} : { reason }) });
+      const sent = sendVerdict(this.#store, this.session.id, { callId, verdict, ...(reason === undefined ? {} : { reason }) });
       if (sent) return;
     }
     this.#session.append("approval/resolved", { callId, verdict, ...(reason === undefined ? {} : { reason }) });

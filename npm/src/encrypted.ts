@@ -57,6 +57,7 @@ export function encrypted(inner: KeyValueBackend, secret: CryptoKey): KeyValueBa
     name: `encrypted ${inner.name}`,
     ...(limit === undefined ? {} : { maxValueBytes: limit - OVERHEAD }),
     ...(inner.maxBatch === undefined ? {} : { maxBatch: inner.maxBatch }),
+    ...(inner.peers === undefined ? {} : { peers: inner.peers }),
     async get(key) {
       const stored = await inner.get(key);
       return stored === null ? null : unseal(key, stored);

@@ -1,5 +1,5 @@
 // What the modules of the shell share about an object without showing it to users.
-import type { JsonValue, KeyValueBackend, Session, SessionEvent, SessionStore, VirtualFs } from "../types/index.js";
+import type { JsonValue, KeyValueBackend, Session, SessionEvent, SessionStore, StorePeers, VirtualFs } from "../types/index.js";
 import type { RawSession } from "./glue.js";
 
 /** The inside of a session, for the controller and its kin. */
@@ -23,6 +23,8 @@ export interface StoreInside {
   readonly backend: KeyValueBackend;
   /** What tabs that share this store call it; null when none can. */
   readonly shared: string | null;
+  /** What programs that share this store speak through. */
+  readonly peers: StorePeers | undefined;
   now(): number;
   newId(): string;
   warn(code: string, message: string): void;

@@ -1,6 +1,8 @@
 // Who writes a session when several tabs have it open: a lock per session, held by the writer; the others wait for it.
 // Where there are no locks, the store's own conditional writes keep the log whole.
 
+import type { StorePeers } from "../types/index.js";
+
 export interface Lease {
   /** Whether this tab writes. */
   readonly held: boolean;
@@ -75,8 +77,15 @@ async function inTime<T>(promise: Promise<T>, ms: number): Promise<T | null> {
 /** Word between tabs that a session has grown. */
 export class Channel {
   #channel: BroadcastChannel | null = null;
+  #peers: StorePeers | undefined;
+  #unhear: (() => void) | undefined;
 
-  constructor(name: string | null, onGrown: (id: string, seq: number) => void) {
+  constructor(name: string | null, peers: StorePeers | undefined, onGrown: (id: string, seq: number) => void) {
+    this.#peers = peers;
+    this.#unhear = peers?.hear((id, word) => {
+      const { grown } = (word ?? {}) as { grown?: unknown };
+      if (typeof grown === "number") onGrown(id, grown);
+    });
     if (name === null || typeof BroadcastChannel !== "function") return;
     this.#channel = new BroadcastChannel(name);
     this.#channel.onmessage = ({ data }: MessageEvent<unknown>) => {
@@ -90,9 +99,11 @@ export class Channel {
   /** The store holds the first `seq` events of a session. */
   grown(id: string, seq: number): void {
     this.#channel?.postMessage({ id, seq });
+    this.#peers?.tell(id, { grown: seq });
   }
 
   close(): void {
+    this.#unhear?.();
     this.#channel?.close();
     this.#channel = null;
   }

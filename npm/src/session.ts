@@ -168,6 +168,21 @@ export class Session {
     return this.#appendText(type, this.#accept(type, data, options));
   }
 
+  /** All are checked before the first is appended. */
+  appendAll(events: ReadonlyArray<{ type: string; data: unknown }>, options?: Options): SessionEvent[] {
+    this.#checkWritable();
+    if (!Array.isArray(events)) throw new SessionLogError("invalid_argument", "appendAll takes a list of events");
+    const texts = events.map((event: { type: string; data: unknown }, index) => {
+      try {
+        return this.#accept(event?.type, event?.data, options);
+      } catch (thrown) {
+        const { code, message, details } = toError(thrown);
+        throw new SessionLogError(code, message, { ...details, index }, thrown);
+      }
+    });
+    return texts.map((text, index) => this.#appendText((events[index] as { type: string }).type, text));
+  }
+
   /** Appends an event whose payload is in stored form. */
   #appendText(type: string, text: string): SessionEvent {
     this.#checkWritable();

@@ -82,7 +82,7 @@ export class SessionStore {
     this.#storage = storage;
     this.#options = options;
     this.#shared = sharedName(options, storage);
-    this.#channel = new Channel(this.#shared, (id, seq) => void this.#live.get(id)?.follow(seq).catch((thrown: unknown) => this.#warn("follow", toError(thrown).message)));
+    this.#channel = new Channel(this.#shared, storage.backend.peers, (id, seq) => void this.#live.get(id)?.follow(seq).catch((thrown: unknown) => this.#warn("follow", toError(thrown).message)));
     this.#library = new Library(storage.backend, this.#live as never, () => this.#now(), (code, message) => this.#warn(code, message));
     this.#blobs = new BlobStore(storage.backend, () => call(() => env.new_id()));
     this.#home = {
@@ -111,6 +111,7 @@ export class SessionStore {
     exposeStore(this, {
       backend: storage.backend,
       shared: this.#shared,
+      peers: storage.backend.peers,
       now: () => this.#now(),
       newId: () => call(() => env.new_id()),
       warn: (code, message) => this.#warn(code, message),
@@ -311,7 +312,9 @@ export class SessionStore {
 
   async #lease(id: string, onLead: () => void): Promise<Lease> {
     const wait = this.#options.lockTimeoutMs ?? 0;
-    const lease = await takeLease(this.#shared === null ? null : `${this.#shared}/${id}`, wait, onLead);
+    const { peers } = this.#storage.backend;
+    const name = this.#shared === null ? null : `${this.#shared}/${id}`;
+    const lease = peers === undefined ? await takeLease(name, wait, onLead) : await peers.lease(id, wait, onLead);
     if (lease.held || wait === 0) return lease;
     lease.release();
     throw new SessionLogError("locked", `another tab holds session ${quote(id)}`, { id });

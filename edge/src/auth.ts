@@ -1,0 +1,76 @@
+// Who calls. Tokens are kept as SHA-256: what leaks from the configuration opens nothing.
+import { Refusal } from "./refusal.js";
+
+export interface Caller { readonly name: string; readonly canWrite: boolean }
+interface Known { readonly caller: Caller; readonly hash: Uint8Array }
+
+const NAME = /^[A-Za-z0-9_.@-]{1,64}$/;
+const HASH = /^[0-9a-f]{64}$/i;
+const BEARER = "bearer.";
+export const PROTOCOL = "sessionlog.v1";
+
+let parsed: { text: string; known: readonly Known[] } | null = null;
+
+const bytesOfHex = (hex: string): Uint8Array => Uint8Array.from({ length: 32 }, (_, at) => Number.parseInt(hex.slice(2 * at, 2 * at + 2), 16));
+
+function parse(text: string): Known[] {
+  const known: Known[] = [];
+  for (const [name, value] of Object.entries(JSON.parse(text) as { [name: string]: { tokens?: unknown; access?: unknown } })) {
+    const { tokens, access } = value;
+    if (!NAME.test(name) || !Array.isArray(tokens) || (access !== undefined && access !== "read" && access !== "write")) throw new Error(`caller ${name}`);
+    for (const hash of tokens as unknown[]) {
+      if (typeof hash !== "string" || !HASH.test(hash)) throw new Error(`tokens of ${name}`);
+      known.push({ caller: { name, canWrite: access !== "read" }, hash: bytesOfHex(hash) });
+    }
+  }
+  return known;
+}
+
+function callers(text: string | undefined): readonly Known[] {
+  if (text === undefined || text === "") throw new Refusal(503, "unavailable", "the host has no callers yet: set the secret CALLERS");
+  if (parsed?.text !== text) {
+    try {
+      parsed = { text, known: parse(text) };
+    } catch {
+      throw new Refusal(503, "unavailable", "the secret CALLERS cannot be read");
+    }
+  }
+  return parsed.known;
+}
+
+/** The same time for every token: all bytes are looked at, whatever they are. */
+function equal(a: Uint8Array, b: Uint8Array): boolean {
+  let difference = a.length ^ b.length;
+  for (let at = 0; at < a.length; at++) difference |= (a[at] ?? 0) ^ (b[at] ?? 0);
+  return difference === 0;
+}
+
+/** A page's WebSocket cannot send headers: the token comes as a protocol. */
+function tokenOf(request: Request): string | null {
+  const header = /^Bearer +(\S+)$/i.exec(request.headers.get("authorization") ?? "")?.[1];
+  if (header !== undefined) return header;
+  const protocols = (request.headers.get("sec-websocket-protocol") ?? "").split(",").map((name) => name.trim());
+  const given = protocols.find((name) => name.startsWith(BEARER))?.slice(BEARER.length);
+  if (given === undefined) return null;
+  try {
+    return new TextDecoder().decode(Uint8Array.from(atob(given.replace(/-/g, "+").replace(/_/g, "/")), (char) => char.charCodeAt(0)));
+  } catch {
+    return null;
+  }
+}
+
+const unauthorized = (message: string): Refusal => new Refusal(401, "unauthorized", message, { "www-authenticate": 'Bearer realm="sessionlog"' });
+
+/** The caller of a request: 401 without a valid token, 403 when the token may not do what is asked. */
+export async function callerOf(request: Request, text: string | undefined, writes: boolean): Promise<Caller> {
+  const known = callers(text);
+  const token = tokenOf(request);
+  if (token === null) throw unauthorized("a token is needed: Authorization: Bearer TOKEN");
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(token)));
+  let found: Caller | null = null;
+  // No early end: the time says nothing about which token it was.
+  for (const { caller, hash: own } of known) if (equal(hash, own)) found = caller;
+  if (found === null) throw unauthorized("the token is not valid");
+  if (writes && !found.canWrite) throw new Refusal(403, "forbidden", "this token may read only");
+  return found;
+}

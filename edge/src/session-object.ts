@@ -1,0 +1,486 @@
+// One object per session: its log, record and files in the object's own SQLite, written through the package.
+import { DurableObject } from "cloudflare:workers";
+import { SessionLogError, SessionStore, type JsonValue, type KeyValueBackend, type Session, type SessionEvent } from "sessionlog";
+import { durableObjectBackend } from "sessionlog/durable-object";
+import { PROTOCOL } from "./auth.js";
+import { eventsOf, numberFrom, optionalText, parseJson, readBody, textOf, type Json } from "./body.js";
+import { limitsOf, type Env, type Limits } from "./env.js";
+import type { IndexObject } from "./index-object.js";
+import { checkOwn } from "./keys.js";
+import { answerRead, readRequest, written, type KvRequest } from "./kv.js";
+import { Leases } from "./leases.js";
+import { Live } from "./live.js";
+import { Bucket, tooMany } from "./rate.js";
+import { answerOf, Refusal, refusalOf } from "./refusal.js";
+import { fingerprint, Requests } from "./requests.js";
+import { start } from "./start.js";
+import { attachmentOf, setAttachment, type Attachment } from "./sockets.js";
+import { Tasks, type Opened } from "./tasks.js";
+
+/** How long the index may lag behind. */
+const REPORT_MS = 500;
+const PAGE = 1_000;
+
+interface Appended { events: Array<{ seq: number; id: string; at: number }>; replayed: boolean }
+type NewEvents = Array<{ type: string; data: JsonValue }>;
+
+export class SessionObject extends DurableObject<Env> {
+  readonly #limits: Limits;
+  readonly #stored: KeyValueBackend;
+  readonly #requests: Requests;
+  readonly #live: Live;
+  readonly #leases: Leases;
+  readonly #tasks: Tasks;
+  readonly #bucket: Bucket;
+  readonly #since = Date.now();
+  /** Owner and id: the object learns them with its first request and keeps them for alarms. */
+  #owner = "";
+  #id = "";
+  #store: SessionStore | null = null;
+  #session: Session | null = null;
+  #opening: Promise<Session> | null = null;
+  #turn: Promise<unknown> = Promise.resolve();
+  #willReport = false;
+  /** Goes into the transaction that stores the events it belongs to. */
+  #unstored: { key: string; print: string; answer: string } | null = null;
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    const { storage } = ctx;
+    this.#limits = limitsOf(env);
+    this.#stored = durableObjectBackend(storage);
+    this.#requests = new Requests(storage.sql);
+    storage.sql.exec("CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID");
+    for (const { name, value } of storage.sql.exec<{ name: string; value: string }>("SELECT name, value FROM facts")) {
+      if (name === "owner") this.#owner = value;
+      if (name === "id") this.#id = value;
+    }
+    const sockets = (): WebSocket[] => ctx.getWebSockets();
+    this.#live = new Live(sockets);
+    this.#leases = new Leases(sockets, (socket, message) => this.#live.send(socket, message), () => this.#yield(), () => this.#grown());
+    this.#tasks = new Tasks(env, storage.sql, this.#backend(), () => void this.#serial(() => this.#leases.next()));
+    this.#bucket = new Bucket(this.#limits.callsPerSecond);
+    // Answered without waking the object.
+    ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
+  }
+
+  /**
+   * The package's backend, with what belongs to a batch in the same transaction. Not `sync`: a call of many events is then one
+   * segment instead of many; nothing is acknowledged before `flush`.
+   */
+  #backend(): KeyValueBackend {
+    const { sync: _, ...rest } = this.#stored;
+    return {
+      ...rest,
+      peers: {
+        lease: (id, waitMs, onLead) => this.#leases.peers.lease(id, waitMs, onLead),
+        tell: (id, word) => this.#leases.peers.tell(id, word),
+        hear: (listener) => this.#leases.peers.hear(listener),
+      },
+      transact: (batch) => this.#write(() => void this.#stored.transact(batch), batch.puts?.some(([key]) => key.startsWith("r/")) === true),
+    };
+  }
+
+  #write(work: () => void, changesRecord: boolean): void {
+    const request = this.#unstored;
+    this.ctx.storage.transactionSync(() => {
+      work();
+      if (request !== null) this.#requests.add(request.key, request.print, request.answer);
+    });
+    this.#unstored = null;
+    if (changesRecord) this.#reportSoon();
+  }
+
+  // ---------------------------------------------------------------- opening and letting go
+
+  /** One at a time, in the order of arrival. */
+  #serial<T>(work: () => Promise<T>): Promise<T> {
+    const next = this.#turn.then(work);
+    this.#turn = next.catch(() => {});
+    return next;
+  }
+
+  /** The session: as writer where no client writes it, else as one who follows. */
+  #open(): Promise<Session> {
+    if (this.#session !== null) return Promise.resolve(this.#session);
+    this.#opening ??= this.#load().finally(() => (this.#opening = null));
+    return this.#opening;
+  }
+
+  async #openStore(): Promise<SessionStore> {
+    start();
+    if (this.#store === null) {
+      const onWarning = ({ code, message }: { code: string; message: string }): void => console.warn(`${this.#id}: ${code}: ${message}`);
+      const store = await SessionStore.open({ storage: { kind: "custom", backend: this.#backend() }, scrubbers: [{ builtin: "secrets" }], onWarning });
+      store.on("session/event", (_event: SessionEvent, session: Session) => void (session.readOnly && this.#grown()));
+      this.#store = store;
+    }
+    return this.#store;
+  }
+
+  async #load(): Promise<Session> {
+    const store = await this.#openStore();
+    let session = await store.resume(this.#id, { recover: this.#tasks.recover });
+    if (!session.readOnly && this.#tasks.recover === "ask" && !this.#tasks.waits(session)) {
+      // A task was cut off in its work, by a crash: its turn is closed, honestly.
+      this.#tasks.forget();
+      await session.dispose();
+      session = await store.resume(this.#id, { recover: "close" });
+      await session.flush();
+    }
+    this.#session = session;
+    return session;
+  }
+
+  /** The session to be written by the host; `locked` while a client writes it. */
+  async #lead(): Promise<Session> {
+    const session = await this.#open();
+    if (!session.readOnly) return session;
+    if (this.#leases.heldByClient) throw new Refusal(423, "locked", "a client writes this session: it must let go first");
+    await this.#close();
+    return this.#open();
+  }
+
+  async #opened(): Promise<Opened> {
+    const session = await this.#lead();
+    return { store: await this.#openStore(), session };
+  }
+
+  async #close(): Promise<void> {
+    const session = this.#session;
+    this.#session = null;
+    await this.#tasks.drop();
+    await session?.dispose();
+  }
+
+  /** Somebody else is to write. */
+  async #yield(): Promise<boolean> {
+    if (this.#tasks.isRunning) return false;
+    if (this.#session?.readOnly === false) await this.#close();
+    return true;
+  }
+
+  /** After a fault nothing in memory is trusted; what is stored is whole. */
+  #forget(): void {
+    this.#session = null;
+    this.#store = null;
+    this.#unstored = null;
+    void this.#tasks.drop().catch(() => {});
+  }
+
+  #grown(): void {
+    if (this.#session !== null) this.#live.pumpAll(this.#session);
+  }
+
+  // ---------------------------------------------------------------- the index
+
+  #index(): DurableObjectStub<IndexObject> {
+    const { INDEXES } = this.env;
+    return INDEXES.get(INDEXES.idFromName(this.#owner)) as DurableObjectStub<IndexObject>;
+  }
+
+  /** With the change itself, so that the word arrives whatever happens in between. */
+  #reportSoon(): void {
+    if (this.#willReport) return;
+    this.#willReport = true;
+    void this.ctx.storage.setAlarm(Date.now() + REPORT_MS);
+  }
+
+  override async alarm(): Promise<void> {
+    this.#willReport = false;
+    const read = (key: string): Uint8Array | null => this.#stored.get(key) as Uint8Array | null;
+    const store = await this.#openStore();
+    const summary = (await store.sessions({ includeArchived: true })).find(({ id }) => id === this.#id) ?? null;
+    await this.#index().report(this.#id, { header: read(`s/${this.#id}/h`), record: read(`r/${this.#id}`), format: read("m/format"), summary });
+  }
+
+  async #reserve(): Promise<void> {
+    const { refused } = await this.#index().reserve(this.#id);
+    if (refused !== null) throw new Refusal(507, "quota", refused);
+  }
+
+  #checkRoom(more: number, session: Session): void {
+    const { eventsPerSession, bytesPerSession } = this.#limits;
+    if (session.seq + more > eventsPerSession) throw new Refusal(507, "quota", `a session has at most ${eventsPerSession} events: continue it in another`);
+    if (this.ctx.storage.sql.databaseSize > bytesPerSession) throw new Refusal(507, "quota", `a session has at most ${bytesPerSession} bytes: continue it in another`);
+  }
+
+  // ---------------------------------------------------------------- requests
+
+  override async fetch(request: Request): Promise<Response> {
+    try {
+      if (!this.#bucket.take()) throw tooMany();
+      this.#know(request.headers.get("x-sessionlog-owner") ?? "", request.headers.get("x-sessionlog-id") ?? "");
+      return await this.#answer(request, new URL(request.url));
+    } catch (thrown) {
+      if (thrown instanceof SessionLogError && thrown.code === "poisoned") this.#forget();
+      return answerOf(thrown);
+    }
+  }
+
+  #know(owner: string, id: string): void {
+    if (this.#id === id && this.#owner === owner) return;
+    for (const [name, value] of [["owner", owner], ["id", id]] as const) this.ctx.storage.sql.exec("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", name, value);
+    this.#owner = owner;
+    this.#id = id;
+  }
+
+  async #answer(request: Request, url: URL): Promise<Response> {
+    const [what = "", argument = ""] = url.pathname.split("/").slice(4).map(decodeURIComponent);
+    const query = url.searchParams;
+    switch (`${request.method} ${what}`) {
+      case "GET socket": return this.#connect(request, query);
+      case "POST kv": return this.#kv(readRequest(await readBody(request, this.#limits.bodyBytes)), request.headers.get("x-sessionlog-write") === "1");
+      case "GET ": return Response.json(await this.#info());
+      case "GET events": return Response.json(await this.#read(numberFrom(query, "from", 0), numberFrom(query, "limit", PAGE, PAGE)));
+      case "GET messages": return Response.json({ messages: (await this.#open()).deriveMessages() });
+      case "GET runs": return Response.json({ runs: await (await this.#openStore()).runs.listRuns({ sessionId: this.#id, limit: numberFrom(query, "limit", 50, 500) }) });
+      case "GET files": return Response.json(await this.#files(query.get("path")));
+      case "DELETE ": return Response.json(await this.#serial(() => this.#delete()));
+    }
+    if (request.method !== "POST") throw new Refusal(404, "not_found", "there is no such path");
+    const bytes = await readBody(request, this.#limits.bodyBytes);
+    const json = parseJson(bytes);
+    const key = request.headers.get("idempotency-key") ?? optionalText(json, "request") ?? null;
+    const once = (work: () => Promise<Json>, status = 200): Promise<Response> => this.#once(key, fingerprint(bytes), work, status);
+    switch (what) {
+      case "": return once(() => this.#create(json), 201);
+      case "events": {
+        const { events, replayed } = await this.#serial(() => this.#append(eventsOf(json, this.#limits.eventsPerCall), key, fingerprint(bytes)));
+        return Response.json({ events, seq: this.#session?.seq ?? 0, replayed });
+      }
+      case "runs": return once(() => this.#run(json), 202);
+      case "steer": return once(() => this.#serial(async () => (await this.#tasks.steer(await this.#opened(), textOf(json, "text")), {})));
+      case "cancel": return Response.json({ cancelled: await this.#tasks.cancel(await this.#opened(), optionalText(json, "reason")) });
+      case "approvals": return Response.json(await this.#serial(() => this.#approve(argument, json)));
+      case "undo":
+      case "redo": return once(() => this.#serial(async () => this.#tasks.back(await this.#opened(), what, json)));
+    }
+    throw new Refusal(404, "not_found", "there is no such path");
+  }
+
+  /** The same key again gets the same answer. What is asked again while it is being carried out waits for it. */
+  async #once(key: string | null, print: string, work: () => Promise<Json>, status: number): Promise<Response> {
+    if (key === null) return Response.json(await work(), { status });
+    const under = this.#carrying.get(key);
+    if (under !== undefined) return Response.json(await under, { status });
+    const known = this.#requests.find(key, print);
+    if (known !== null) return Response.json(JSON.parse(known), { status });
+    const doing = work().finally(() => this.#carrying.delete(key));
+    this.#carrying.set(key, doing);
+    const answer = await doing;
+    this.#requests.add(key, print, JSON.stringify(answer));
+    return Response.json(answer, { status });
+  }
+  readonly #carrying = new Map<string, Promise<Json>>();
+
+  async #create(json: Json): Promise<Json> {
+    const [title, cwd] = [optionalText(json, "title"), optionalText(json, "cwd")];
+    await this.#reserve();
+    return this.#serial(async () => {
+      if (this.#stored.get(`s/${this.#id}/h`) !== null) throw new Refusal(409, "already_exists", "the session exists");
+      const store = await this.#openStore();
+      const session = store.create(this.#id, cwd === undefined ? {} : { meta: { cwd } });
+      if (title !== undefined) session.setTitle(title);
+      await session.flush();
+      this.#session = session;
+      this.#reportSoon();
+      return { id: session.id, seq: session.seq };
+    });
+  }
+
+  async #info(): Promise<Json> {
+    const session = await this.#open();
+    const { id, seq, durableSeq, title } = session;
+    const writer = this.#leases.heldByClient ? "client" : "host";
+    return { id, seq, durableSeq, title, awakeSince: this.#since, running: this.#tasks.isRunning, writer, usage: session.usage() as unknown as JsonValue, pendingCalls: session.pendingCalls() };
+  }
+
+  async #read(from: number, limit: number): Promise<{ events: SessionEvent[]; next: number; more: boolean }> {
+    const session = await this.#open();
+    const end = Math.min(session.durableSeq, from + limit);
+    const events = session.slice(from, end);
+    return { events, next: from + events.length, more: end < session.durableSeq && events.length > 0 };
+  }
+
+  async #files(path: string | null): Promise<Json> {
+    await this.#open();
+    const files = await this.#tasks.files();
+    if (path === null) return { files: files.walk("/").map(({ path: name, type, size, mtimeMs }) => ({ path: name, type, size, mtimeMs })) };
+    return { text: files.exists(path) ? files.readText(path) : null };
+  }
+
+  async #delete(): Promise<Json> {
+    if (this.#tasks.isRunning) throw new Refusal(409, "busy", "a task is running in this session: cancel it first");
+    await this.#lead();
+    const forked = await this.#index().hasForks(this.#id);
+    await this.#close();
+    const header = this.#stored.get(`s/${this.#id}/h`) as Uint8Array;
+    if (forked) {
+      // Forks read their first events here: the log stays until they go.
+      const gone = new TextEncoder().encode(JSON.stringify({ ...(JSON.parse(new TextDecoder().decode(header)) as Json), gone: true }));
+      void this.#stored.transact({ puts: [[`s/${this.#id}/h`, gone]], deletes: [`r/${this.#id}`] });
+    } else {
+      await (await this.#openStore()).delete(this.#id);
+    }
+    for (const socket of this.ctx.getWebSockets()) socket.close(4404, "the session was deleted");
+    this.#forget();
+    await this.alarm();
+    return { deleted: true };
+  }
+
+  /** All of the events or none, once per key, on disk when this is answered. */
+  async #append(events: NewEvents, key: string | null, print: string): Promise<Appended> {
+    const known = key === null ? null : this.#requests.find(key, print);
+    if (known !== null) return { events: JSON.parse(known) as Appended["events"], replayed: true };
+    const session = await this.#lead();
+    this.#checkRoom(events.length, session);
+    const receipts = session.appendAll(events).map(({ seq, id, at }) => ({ seq, id, at }));
+    this.#unstored = key === null ? null : { key, print, answer: JSON.stringify(receipts) };
+    try {
+      await session.flush();
+    } catch (thrown) {
+      this.#forget();
+      throw thrown;
+    }
+    this.#reportSoon();
+    return { events: receipts, replayed: false };
+  }
+
+  async #run(json: Json): Promise<Json> {
+    const started = await this.#serial(async () => {
+      const opened = await this.#opened();
+      this.#checkRoom(0, opened.session);
+      return this.#tasks.start(opened, json);
+    });
+    if (json["wait"] === true) return started.done;
+    this.ctx.waitUntil(started.done.catch((thrown: unknown) => console.error(thrown)));
+    return { from: started.from };
+  }
+
+  async #approve(callId: string, json: Json): Promise<Json> {
+    const verdict = textOf(json, "verdict");
+    if (verdict !== "approved" && verdict !== "denied") throw new Refusal(400, "invalid_argument", "verdict must be approved or denied");
+    // While a client drives the turn the verdict is passed on to it.
+    const session = await this.#open();
+    const opened = session.readOnly && this.#leases.heldByClient ? { store: await this.#openStore(), session } : await this.#opened();
+    await this.#tasks.resolve(opened, callId, verdict, optionalText(json, "reason"));
+    return {};
+  }
+
+  // ---------------------------------------------------------------- clients that keep their sessions here
+
+  async #kv(asked: KvRequest, mayWrite: boolean): Promise<Response> {
+    checkOwn(asked, this.#id);
+    if (asked.op !== "transact") return answerRead(asked, this.#stored);
+    if (!mayWrite) throw new Refusal(403, "forbidden", "this token may read only");
+    return this.#serial(() => this.#transact(asked));
+  }
+
+  async #transact({ batch, request }: Extract<KvRequest, { op: "transact" }>): Promise<Response> {
+    if (this.#requests.find(request, "kv") !== null) return written();
+    const keys = [...batch.puts.map(([key]) => key), ...batch.deletes];
+    const ofLog = keys.some((key) => key.startsWith("s/"));
+    if (ofLog && this.#tasks.isRunning) throw new Refusal(423, "locked", "the host runs a task in this session");
+    if (this.ctx.storage.sql.databaseSize > this.#limits.bytesPerSession) throw new Refusal(507, "quota", `a session has at most ${this.#limits.bytesPerSession} bytes`);
+    const header = `s/${this.#id}/h`;
+    if (batch.puts.some(([key]) => key === header) && this.#stored.get(header) === null) await this.#reserve();
+    if (ofLog || keys.some((key) => /^[fj]\//.test(key))) await this.#yield();
+    if (ofLog) this.#leases.wrote();
+    this.#unstored = { key: request, print: "kv", answer: "" };
+    try {
+      this.#write(() => void this.#stored.transact(batch), keys.some((key) => key === header || key.startsWith("r/")));
+    } finally {
+      this.#unstored = null;
+    }
+    if (ofLog) await this.#follow();
+    return written();
+  }
+
+  /** Events that a client stored reach those who subscribe. */
+  async #follow(): Promise<void> {
+    if (!this.#live.hasAny || this.#stored.get(`s/${this.#id}/h`) === null) return;
+    await this.#open();
+    this.#leases.hear(this.#id, { grown: 0 });
+  }
+
+  // ---------------------------------------------------------------- sockets
+
+  async #connect(request: Request, query: URLSearchParams): Promise<Response> {
+    if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") throw new Refusal(426, "invalid_argument", "this path is a WebSocket", { upgrade: "websocket" });
+    if (this.ctx.getWebSockets().length >= this.#limits.socketsPerSession) throw new Refusal(429, "too_many", "too many connections to this session");
+    const from = query.has("from") ? numberFrom(query, "from", 0) : null;
+    const { 0: client, 1: server } = new WebSocketPair();
+    // Asleep or awake, the runtime holds the socket.
+    this.ctx.acceptWebSocket(server);
+    const attachment: Attachment = {
+      client: query.get("client") ?? crypto.randomUUID(), canWrite: request.headers.get("x-sessionlog-write") === "1", next: from, live: false, lease: "none", since: 0,
+    };
+    server.serializeAttachment(attachment);
+    if (from !== null) await this.#tail(server);
+    return new Response(null, { status: 101, webSocket: client, headers: { "sec-websocket-protocol": PROTOCOL } });
+  }
+
+  async #tail(socket: WebSocket): Promise<void> {
+    try {
+      this.#live.pump(socket, await this.#open());
+    } catch (thrown) {
+      const { status, message } = refusalOf(thrown);
+      socket.close(4000 + (status >= 500 ? 500 : status), message.slice(0, 100));
+    }
+  }
+
+  override async webSocketMessage(socket: WebSocket, data: string | ArrayBuffer): Promise<void> {
+    let key: string | null = null;
+    try {
+      if (typeof data !== "string" || data.length > this.#limits.bodyBytes) throw new Refusal(413, "quota", "a message is text within the limit of a request");
+      const json = parseJson(new TextEncoder().encode(data));
+      key = optionalText(json, "key") ?? null;
+      if (!this.#bucket.take()) throw new Refusal(503, "unavailable", "too many messages: wait a moment");
+      await this.#serial(() => this.#message(socket, json, key));
+    } catch (thrown) {
+      const { code, message } = refusalOf(thrown);
+      this.#live.send(socket, { t: "refused", ...(key === null ? {} : { key }), code, message });
+    }
+  }
+
+  async #message(socket: WebSocket, json: Json, key: string | null): Promise<void> {
+    const { canWrite } = attachmentOf(socket);
+    const type = textOf(json, "t");
+    if (type === "tail") {
+      setAttachment(socket, { next: typeof json["from"] === "number" ? Math.max(0, Math.floor(json["from"])) : 0, live: false });
+      return this.#tail(socket);
+    }
+    if (type === "untail") return setAttachment(socket, { next: null });
+    if (!canWrite) throw new Refusal(403, "forbidden", "this token may read only");
+    switch (type) {
+      case "append": {
+        const events = eventsOf(json, this.#limits.eventsPerCall);
+        const { events: receipts } = await this.#append(events, key, fingerprint(new TextEncoder().encode(JSON.stringify(events))));
+        return this.#live.send(socket, { t: "ack", ...(key === null ? {} : { key }), events: receipts });
+      }
+      case "lease": return this.#leases.ask(socket, { holds: json["holds"] === true, again: json["again"] === true });
+      case "release": return this.#leases.release(socket);
+      case "tell": {
+        const word = json["word"] ?? null;
+        this.#leases.tell(word, socket);
+        return this.#leases.hear(this.#id, word);
+      }
+      default: throw new Refusal(400, "invalid_argument", "there is no such message");
+    }
+  }
+
+  override async webSocketClose(socket: WebSocket, code: number): Promise<void> {
+    try {
+      socket.close(code === 1005 || code === 1006 ? 1000 : code, "");
+    } catch {
+      // It was closed from both ends.
+    }
+    await this.#serial(() => this.#leases.left(socket, code === 1000 || code === 1001 || code === 1005));
+  }
+
+  override async webSocketError(socket: WebSocket): Promise<void> {
+    await this.#serial(() => this.#leases.left(socket, false));
+  }
+}
+

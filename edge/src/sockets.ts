@@ -1,0 +1,21 @@
+// What is remembered of a WebSocket: it outlives the object's memory, so that the object may sleep while sockets stay open.
+
+export interface Attachment {
+  /** Tells one client from another across its connections. */
+  readonly client: string;
+  readonly canWrite: boolean;
+  /** The next event it is to get; null while it wants none. */
+  readonly next: number | null;
+  /** Whether it has been told that the replay is over. */
+  readonly live: boolean;
+  readonly lease: "none" | "waits" | "holds";
+  readonly since: number;
+}
+
+export const attachmentOf = (socket: WebSocket): Attachment => socket.deserializeAttachment() as Attachment;
+
+export function setAttachment(socket: WebSocket, change: Partial<Attachment>): void {
+  socket.serializeAttachment({ ...attachmentOf(socket), ...change });
+}
+
+export const isOpen = (socket: WebSocket): boolean => socket.readyState === WebSocket.READY_STATE_OPEN;

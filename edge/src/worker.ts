@@ -1,0 +1,118 @@
+// The door: who calls, from where, how often; then on to the object that has the session.
+import { version } from "sessionlog";
+import { callerOf, type Caller } from "./auth.js";
+import { numberFrom, parseJson, readBody } from "./body.js";
+import { limitsOf, type Env } from "./env.js";
+import type { IndexObject } from "./index-object.js";
+import { targetOf } from "./keys.js";
+import { readRequest } from "./kv.js";
+import { Buckets } from "./rate.js";
+import { answerOf, Refusal } from "./refusal.js";
+import { start } from "./start.js";
+
+export { IndexObject } from "./index-object.js";
+export { SessionObject } from "./session-object.js";
+
+const ID = /^(?!-)[A-Za-z0-9_-]{1,128}$/;
+const PAGE = 500;
+const buckets = new Buckets();
+
+/** The page's origin when it may call; null for what is no page. A page from elsewhere is refused. */
+function originOf(request: Request, env: Env): string | null {
+  const origin = request.headers.get("origin");
+  if (origin === null || origin === new URL(request.url).origin) return origin;
+  const allowed = (env.ORIGINS ?? "").split(",").map((name) => name.trim());
+  if (allowed.includes("*") || allowed.includes(origin)) return origin;
+  throw new Refusal(403, "forbidden", "pages of this origin may not call: it is not in ORIGINS");
+}
+
+function withCors(response: Response, origin: string | null): Response {
+  if (origin === null || response.webSocket) return response;
+  const answer = new Response(response.body, response);
+  answer.headers.set("access-control-allow-origin", origin);
+  answer.headers.append("vary", "origin");
+  answer.headers.set("access-control-expose-headers", "retry-after");
+  return answer;
+}
+
+const preflight = (): Response =>
+  new Response(null, {
+    status: 204,
+    headers: { "access-control-allow-methods": "GET, POST, DELETE", "access-control-allow-headers": "authorization, content-type, idempotency-key", "access-control-max-age": "86400" },
+  });
+
+function sessionStub(env: Env, caller: Caller, id: string): DurableObjectStub {
+  if (!ID.test(id)) throw new Refusal(400, "invalid_id", "a session's id is 1 to 128 of [A-Za-z0-9_-] and does not begin with -");
+  // Names of callers have no slash: no id reaches into the sessions of another.
+  return env.SESSIONS.get(env.SESSIONS.idFromName(`${caller.name}/${id}`));
+}
+
+function indexStub(env: Env, caller: Caller): DurableObjectStub<IndexObject> {
+  return env.INDEXES.get(env.INDEXES.idFromName(caller.name)) as DurableObjectStub<IndexObject>;
+}
+
+/** Passes a request on, with who calls; whatever the caller said of that itself is overwritten. */
+function forward(stub: DurableObjectStub, request: Request, path: string, caller: Caller, id: string, body?: Uint8Array<ArrayBuffer>): Promise<Response> {
+  const headers = new Headers(request.headers);
+  headers.delete("authorization");
+  headers.set("x-sessionlog-owner", caller.name);
+  headers.set("x-sessionlog-id", id);
+  headers.set("x-sessionlog-write", caller.canWrite ? "1" : "0");
+  if (body !== undefined) headers.delete("content-length");
+  const given = body ?? request.body;
+  return stub.fetch(new Request(`https://object${path}`, { method: request.method, headers, ...(given === null ? {} : { body: given }) }));
+}
+
+async function route(request: Request, env: Env): Promise<Response> {
+  const url = new URL(request.url);
+  const [root, kind, id, what = ""] = url.pathname.split("/").slice(1).map(decodeURIComponent);
+  if (root !== "v1") throw new Refusal(404, "not_found", "there is no such path");
+  if (kind === "health") {
+    start();
+    return Response.json({ ok: true, version: version() });
+  }
+  // A batch of keys may be a read: its own object decides.
+  const writes = request.method !== "GET" && kind !== "kv" && what !== "kv";
+  const caller = await callerOf(request, env.CALLERS, writes);
+  const limits = limitsOf(env);
+  buckets.take(caller.name, 4 * limits.callsPerSecond);
+  if (kind === "kv" && request.method === "POST") return keyValue(request, env, caller, limits.bodyBytes);
+  if (kind !== "sessions") throw new Refusal(404, "not_found", "there is no such path");
+  if (id === undefined || id === "") return sessions(request, env, caller, limits.bodyBytes, url);
+  return forward(sessionStub(env, caller, id), request, `${url.pathname}${url.search}`, caller, id);
+}
+
+async function sessions(request: Request, env: Env, caller: Caller, limit: number, url: URL): Promise<Response> {
+  if (request.method === "GET") {
+    const query = url.searchParams;
+    const asked = { limit: numberFrom(query, "limit", 100, PAGE), offset: numberFrom(query, "offset", 0), archived: query.get("archived") === "true" };
+    return Response.json({ sessions: await indexStub(env, caller).sessions(asked) });
+  }
+  if (request.method !== "POST") throw new Refusal(404, "not_found", "there is no such path");
+  const bytes = await readBody(request, limit);
+  const { id = crypto.randomUUID().replace(/-/g, "").slice(0, 16) } = parseJson(bytes);
+  if (typeof id !== "string") throw new Refusal(400, "invalid_id", "a session's id is text");
+  return forward(sessionStub(env, caller, id), request, `/v1/sessions/${id}`, caller, id, bytes);
+}
+
+/** The caller's whole store, taken apart by session. */
+async function keyValue(request: Request, env: Env, caller: Caller, limit: number): Promise<Response> {
+  const bytes = await readBody(request, limit);
+  const asked = readRequest(bytes);
+  if (asked.op === "transact" && !caller.canWrite) throw new Refusal(403, "forbidden", "this token may read only");
+  const id = targetOf(asked);
+  if (id === null) return forward(indexStub(env, caller), request, "/kv", caller, "", bytes);
+  return forward(sessionStub(env, caller, id), request, `/v1/sessions/${id}/kv`, caller, id, bytes);
+}
+
+export default {
+  async fetch(request, env): Promise<Response> {
+    let origin: string | null = null;
+    try {
+      origin = originOf(request, env);
+      return withCors(request.method === "OPTIONS" ? preflight() : await route(request, env), origin);
+    } catch (thrown) {
+      return withCors(answerOf(thrown), origin);
+    }
+  },
+} satisfies ExportedHandler<Env>;
