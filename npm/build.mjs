@@ -38,6 +38,12 @@ await build({
   logLevel: "warning",
 });
 
+// Nothing here has side effects; esbuild's imports for the order of evaluation alone only make other bundlers warn.
+for (const name of readdirSync(dist)) {
+  const file = join(dist, name);
+  writeFileSync(file, readFileSync(file, "utf8").replace(/^import "\.\/shared-[^"]+";\n/gm, ""));
+}
+
 for (const name of readdirSync(join(root, "npm", "entries"))) cpSync(join(root, "npm", "entries", name), join(dist, name));
 writeFileSync(join(dist, "glue.js"), withChecks(readFileSync(join(glue, "glue.js"), "utf8")));
 cpSync(join(glue, "glue_bg.wasm"), join(dist, "sessionlog_bg.wasm"));

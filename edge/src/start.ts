@@ -1,5 +1,5 @@
 // The runtime compiles the module ahead of time and forbids compiling bytes; starting it takes no waiting.
 import { initSync } from "sessionlog";
-import module from "sessionlog/wasm";
+import module from "sessionlog/sessionlog.wasm";
 
 export const start = (): void => initSync(module);

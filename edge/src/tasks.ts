@@ -156,10 +156,10 @@ export class Tasks {
   }
 
   async cancel(opened: Opened, reason: string | undefined): Promise<boolean> {
-    const any = this.#running !== null;
+    const wasRunning = this.#running !== null;
     (await this.#control(opened)).cancel(reason);
     await this.#running;
-    return any;
+    return wasRunning;
   }
 
   async back(opened: Opened, what: "undo" | "redo", json: Json): Promise<Json> {

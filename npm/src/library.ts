@@ -1,8 +1,8 @@
 // The records of a store: what is known of every session, live or not, without reading an event.
-import type { JsonValue, KeyValueBackend, Session, SessionEvent, SessionSummary } from "../types/index.js";
+import type { JsonValue, KeyValueBackend, Session, SessionEvent, SessionRecord, SessionSummary } from "../types/index.js";
 import { arrange, type SessionsOptions } from "./catalogue.js";
 import { SessionLogError, toError } from "./errors.js";
-import { changed, changeOf, decodeEntry, encodeEntry, freshEntry, isoTime, reading, summaryOf, type Entry } from "./records.js";
+import { changedLater, changeOf, decodeEntry, encodeEntry, freshEntry, isoTime, reading, summaryOf, type Entry } from "./records.js";
 import { keys } from "./segments.js";
 import type { Session as LiveSession } from "./session.js";
 
@@ -99,20 +99,27 @@ export class Library {
   patch(id: string, change: { [field: string]: JsonValue | undefined }): void {
     const entry = this.entries.get(id);
     if (entry === undefined) return;
-    this.entries.set(id, changed(entry, change));
+    this.entries.set(id, changedLater(entry, change));
     this.#live.get(id)?.writer.markRecord();
   }
 
   /** Takes over what an event says about its session, before anyone hears of the event. */
   note(event: SessionEvent, session: LiveSession): void {
     const entry = this.entries.get(session.id);
-    const change = entry === undefined ? null : changeOf(event, () => reading(entry));
+    const change = entry === undefined ? null : changeOf(event, () => this.#previewed.get(session) ?? this.#preview(session, reading(entry)));
     if (change !== null) this.patch(session.id, change);
   }
 
+  /** A record that has a preview keeps it: there is no need to read it for every message. */
+  #preview(session: LiveSession, record: SessionRecord): SessionRecord {
+    if (record["first_preview"] !== "") this.#previewed.set(session, record);
+    return record;
+  }
+  readonly #previewed = new WeakMap<LiveSession, SessionRecord>();
+
   recordBytes(session: LiveSession): Uint8Array {
     const entry = this.entries.get(session.id) ?? freshEntry(session as never, {});
-    const next = { ...changed(entry, { updated_at: isoTime(this.#now()) }), events: session.seq };
+    const next = { ...changedLater(entry, { updated_at: isoTime(this.#now()) }), events: session.seq };
     this.entries.set(session.id, next);
     return encodeEntry(next);
   }

@@ -43,6 +43,25 @@ export function changed(entry: Entry, change: Change): Entry {
   return text === "{}" ? entry : { ...entry, record: call((module) => module.raw_record_set(entry.record, text)) };
 }
 
+const unsettled = new WeakMap<Entry, { base: Entry; change: Change }>();
+
+/** The same, worked out when somebody looks at it: most changes are overtaken by the next one before that. */
+export function changedLater(entry: Entry, change: Change): Entry {
+  const { base, change: before } = unsettled.get(entry) ?? { base: entry, change: {} };
+  const all = { ...before, ...change };
+  const later: Entry = {
+    archived: entry.archived, unarchivedAt: entry.unarchivedAt, events: entry.events,
+    get record(): string {
+      const { record } = changed(base, all);
+      unsettled.delete(later);
+      Object.defineProperty(later, "record", { value: record, enumerable: true });
+      return record;
+    },
+  };
+  unsettled.set(later, { base, change: all });
+  return later;
+}
+
 export function encodeEntry(entry: Entry): Uint8Array {
   const { record, archived, unarchivedAt, events } = entry;
   return new TextEncoder().encode(`{"archived":${archived},"unarchivedAt":${unarchivedAt},"events":${events},"record":${record}}`);

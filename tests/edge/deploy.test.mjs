@@ -43,7 +43,7 @@ test("the worker is strict TypeScript without any", () => {
 test("the worker stands on the public package alone", () => {
   for (const name of readdirSync(join(edge, "src"))) {
     for (const [, from] of readFileSync(join(edge, "src", name), "utf8").matchAll(/from "([^"]+)"/g)) {
-      assert.match(from, /^(\.\/[\w-]+\.js|cloudflare:workers|sessionlog(\/(durable-object|remote|wasm))?)$/, `${name} imports ${from}`);
+      assert.match(from, /^(\.\/[\w-]+\.js|cloudflare:workers|sessionlog(\/(durable-object|remote|sessionlog\.wasm))?)$/, `${name} imports ${from}`);
     }
   }
 });

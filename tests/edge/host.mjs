@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -30,6 +30,8 @@ export async function bundle(entry = join(root, "edge/src/worker.ts"), out = joi
     absWorkingDir: root, entryPoints: { worker: entry }, outdir: out, outExtension: { ".js": ".mjs" }, bundle: true, format: "esm", target: "es2022",
     conditions: ["workerd", "worker", "browser"], external: ["node:*", "cloudflare:*"], loader: { ".wasm": "copy" }, assetNames: "[name]", logLevel: "error",
   });
+  // The configuration names it, whether a worker uses it or not.
+  cpSync(join(root, "pkg/dist/sessionlog_bg.wasm"), join(out, "sessionlog_bg.wasm"));
   return out;
 }
 
@@ -66,7 +68,7 @@ export async function startHost({ disk, env = {}, worker, port = 0 } = {}) {
   });
   rmSync(config);
   return {
-    url: `http://127.0.0.1:${bound}`, port: bound, disk, said: () => said,
+    url: `http://127.0.0.1:${bound}`, port: bound, disk, pid: child.pid, said: () => said,
     kill: async () => {
       child.kill("SIGKILL");
       await exited;

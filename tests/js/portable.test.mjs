@@ -4,7 +4,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import init, * as sessionlog from "sessionlog";
 
-const { ChatSessionController, SessionLogError, SessionStore, PriceTable, VirtualFs, checkBackend, createLlmAdapter, isJsonValue, normalizeUsage, version } = sessionlog;
+const {
+  ChatSessionController, CostTotal, PriceTable, ScrubStream, SessionLogError, SessionStore, VirtualFs, checkBackend, createLlmAdapter, encrypted, fileTools, isJsonValue,
+  normalizeUsage, openBackend, scrubText, usageOfStream, version,
+} = sessionlog;
 
 const memory = { kind: "memory" };
 
@@ -161,4 +164,171 @@ test("runs a task with files, events and undo", async () => {
   assert.equal(createLlmAdapter("scripted", "demo").provider, "scripted");
   await store.dispose();
   await fs.dispose();
+});
+
+test("appends several at once or none of them", async () => {
+  await init();
+  const store = await SessionStore.open({ storage: memory });
+  const session = store.create();
+  const events = session.appendAll([{ type: "user/message", data: { text: "a" } }, { type: "user/message", data: { text: "b" } }]);
+  assert.deepEqual(events.map(({ seq, data }) => [seq, data.text]), [[0, "a"], [1, "b"]]);
+  assert.throws(() => session.appendAll([{ type: "user/message", data: { text: "c" } }, { type: "no/such", data: {} }]), { code: "undeclared_type" });
+  assert.equal(session.seq, 2);
+  await store.dispose();
+});
+
+test("forks share a history and go their own ways", async () => {
+  await init();
+  const store = await SessionStore.open({ storage: memory });
+  const parent = store.create("parent");
+  for (const text of ["one", "two", "three"]) parent.append("user/message", { text });
+  const child = store.fork("parent", { count: 2, id: "child" });
+  child.append("user/message", { text: "other" });
+  assert.deepEqual(child.events.map(({ type, data }) => data.text ?? type), ["one", "two", "session/forked", "other"]);
+  assert.deepEqual(parent.events.map(({ data }) => data.text), ["one", "two", "three"]);
+  assert.deepEqual([child.verify(), parent.verify()], [null, null]);
+  await store.dispose();
+});
+
+test("exports and imports without a loss, and finds what was changed", async () => {
+  await init();
+  const store = await SessionStore.open({ storage: memory });
+  const session = store.create("out");
+  session.append("user/message", { text: "kept ü€😀" });
+  session.append("assistant/message", { parts: [{ type: "text", text: "yes" }] });
+  await session.flush();
+  const bytes = await store.exportSession("out");
+  const { session: again, report } = await store.importSession(bytes, { id: "in" });
+  assert.deepEqual(report, { lost: [], damaged: [] });
+  const bare = ({ events }) => events.map(({ sessionId: _, ...rest }) => rest);
+  assert.deepEqual([bare(again), again.verify()], [bare(session), null]);
+  const text = new TextDecoder().decode(bytes).replace('"data":{"text":"kept', '"data":{"text":"lost');
+  const changed = await store.importSession(text, { id: "changed" }).then(({ session: found, report: lost }) => found.verify() !== null || lost.damaged.length > 0, () => true);
+  assert.equal(changed, true);
+  await store.dispose();
+});
+
+test("records are listed, changed, archived and continued", async () => {
+  await init();
+  const store = await SessionStore.open({ storage: memory });
+  const session = store.create("rec");
+  session.append("user/message", { text: "What is a session?" });
+  session.setTitle("Sessions");
+  await session.flush();
+  assert.deepEqual((await store.sessions()).map(({ id, title, events }) => [id, title, events]), [["rec", "Sessions", 2]]);
+  await store.updateRecord("rec", { project_root: "/work" });
+  assert.equal((await store.record("rec")).project_root, "/work");
+  assert.equal(await store.resolveId("re"), "rec");
+  const next = await store.continueSession("rec", { recap: "so far" });
+  assert.equal((await store.record(next.id)).continues, "rec");
+  assert.deepEqual((await store.sessions()).map(({ id }) => id), [next.id]);
+  await store.delete("rec");
+  await assert.rejects(store.record("rec"), { code: "not_found" });
+  await store.dispose();
+});
+
+test("compacts and rewinds without rewriting anything", async () => {
+  await init();
+  const store = await SessionStore.open({ storage: memory });
+  const session = store.create();
+  for (const text of ["one", "two", "three"]) session.append("user/message", { text });
+  await session.compact(() => "a summary");
+  session.append("user/message", { text: "four" });
+  const said = () => session.deriveMessages().map(({ parts }) => parts[0].text);
+  assert.equal(said().length, 2);
+  assert.match(said()[0], /a summary/);
+  session.append("session/rewound", { uptoSeq: 1 });
+  assert.deepEqual(said(), ["one", "two"]);
+  assert.equal(session.seq, 6);
+  await store.dispose();
+});
+
+test("scrubs whole and in pieces alike", async () => {
+  await init();
+  const secret = `sk-ant-api03-${"aB3".repeat(31)}AA`;
+  const text = `token ${secret} and more`;
+  const whole = scrubText(text);
+  assert.ok(!whole.text.includes(secret) && whole.matches.length === 1);
+  for (const size of [1, 3, 7]) {
+    const stream = new ScrubStream();
+    let out = "";
+    for (let at = 0; at < text.length; at += size) out += stream.push(text.slice(at, at + size));
+    assert.equal(out + stream.end(), whole.text);
+  }
+});
+
+test("money is exact, and the usage of a stream is its last word", async () => {
+  await init();
+  const total = new CostTotal();
+  for (let n = 0; n < 10; n++) total.add("0.1");
+  assert.deepEqual([total.usd, total.cents], ["0.01", 1]);
+  assert.throws(() => total.add(-1), { code: "invalid_usage" });
+  const { usage } = usageOfStream("openai.chat", [{ usage: null }, { usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 } }]);
+  assert.equal(usage.inputTokens, 3);
+});
+
+test("encrypts at rest", async () => {
+  await init();
+  const key = await crypto.subtle.generateKey({ name: "AES-GCM", length: 256 }, false, ["encrypt", "decrypt"]);
+  const inner = await openBackend(memory);
+  const store = await SessionStore.open({ storage: { kind: "custom", backend: encrypted(inner, key) } });
+  const session = store.create("sealed");
+  session.append("user/message", { text: "nobody reads this" });
+  await session.flush();
+  for (const [, value] of await inner.list("", "\uffff")) assert.ok(!new TextDecoder().decode(value).includes("nobody"));
+  assert.deepEqual((await store.read("sealed")).map(({ data }) => data.text), ["nobody reads this"]);
+  await store.dispose();
+});
+
+test("asks before it changes something, stops when told to", async () => {
+  await init();
+  const store = await SessionStore.open({ storage: memory });
+  const fs = await VirtualFs.open();
+  const controller = new ChatSessionController({ store, fs, outputFn: () => {} });
+  const config = { model: "scripted/demo", tools: fileTools({ approval: "policy" }) };
+  controller.session.on("event", ({ type, data }) => {
+    if (type === "approval/requested") queueMicrotask(() => controller.resolveApproval(data.callId, "denied", "not today"));
+  });
+  const { runResult } = await controller.executeTask("write /a.txt: no\nsay well", config);
+  assert.deepEqual([runResult.status, fs.exists("/a.txt")], ["completed", false]);
+  const running = controller.executeTask("wait 60000", config);
+  controller.cancel("enough");
+  assert.equal((await running).runResult.status, "cancelled");
+  await store.dispose();
+  await fs.dispose();
+});
+
+test("a log of two thousand events derives, reads and verifies", async () => {
+  await init();
+  const store = await SessionStore.open({ storage: memory });
+  const session = store.create("long");
+  for (let n = 0; n < 1000; n++) {
+    session.append("user/message", { text: `question ${n}` });
+    session.append("assistant/message", { parts: [{ type: "text", text: `answer ${n}` }] });
+  }
+  assert.equal(session.deriveMessages().length, 2000);
+  assert.equal(session.verify(), null);
+  assert.deepEqual((await store.read("long", 1999)).map(({ data }) => data.parts[0].text), ["answer 999"]);
+  await store.dispose();
+});
+
+// G05: no input panics; what comes next works.
+test("what is no event is refused by name, and the instance goes on", async () => {
+  await init();
+  const store = await SessionStore.open({ storage: memory });
+  const session = store.create("tough");
+  let deep = [];
+  for (let n = 0; n < 100_000; n++) deep = [deep];
+  const refused = [
+    () => session.append("user/message", { text: "x", source: deep }), () => session.append(5, {}), () => session.append("user/message", new Uint8Array([0xff, 0xfe])),
+    () => session.append("user/message", { text: "\ud800" }),
+  ];
+  for (const attempt of refused) assert.throws(attempt, (error) => error instanceof SessionLogError && error.code !== "poisoned");
+  assert.equal(session.event(-1), undefined);
+  await assert.rejects(store.importSession("[".repeat(100_000)), SessionLogError);
+  await assert.rejects(store.importSession(new Uint8Array([0xff, 0xfe, 0x80, 0x00])), SessionLogError);
+  session.append("user/message", { text: "x".repeat(8_000_000) });
+  assert.equal(session.append("user/message", { text: "the next one" }).seq, 1);
+  assert.equal(session.verify(), null);
+  await store.dispose();
 });

@@ -5,6 +5,7 @@ import init, {
   type SessionEvent, type SessionSummary, type SessionUsage, type StorageStatus, type UndoReport,
 } from "sessionlog";
 import { ChangeRecorder, declareChanges, type FileChange } from "./changes.ts";
+import { storageNamed } from "./host.ts";
 import { recall, remember, model, providerOptions, settings } from "./settings.ts";
 import { Timeline, type Draft, type Item } from "./timeline.ts";
 
@@ -125,7 +126,7 @@ export async function openWorkspace(): Promise<void> {
     await init();
     declareChanges();
     theStore = await SessionStore.open({
-      storage: { kind: "indexeddb", name: "sessionlog" },
+      storage: storageNamed("sessionlog"),
       scrubbers: [{ builtin: "secrets" }],
       // The first tab writes; a later one follows at once instead of waiting for it.
       lockTimeoutMs: 0,
@@ -197,7 +198,7 @@ let working = 0;
 let stale = false;
 
 function openFiles(): Promise<VirtualFs> {
-  return VirtualFs.open({ storage: { kind: "indexeddb", name: "sessionlog-files" } });
+  return VirtualFs.open({ storage: storageNamed("sessionlog-files") });
 }
 
 /** One tab changes files at a time; the others read them again when it says that it has. */

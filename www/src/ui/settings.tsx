@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { changeSettings, keyOf, PROVIDERS, saveEndpoint, settings, type Endpoint, type ProviderKind, type Theme } from "../model/settings.ts";
 import { attempt, refreshStorage, storage, store, toast } from "../model/workspace.ts";
 import { Dialog } from "./dialog.tsx";
+import { HostSettings } from "./host.tsx";
 
 export const settingsOpen = signal(false);
 
@@ -77,6 +78,7 @@ export function SettingsDialog() {
             <textarea aria-label="Instructions" rows={3} value={settings.value.system} onInput={(event) => changeSettings({ system: event.currentTarget.value })} />
           </label>
         </section>
+        <HostSettings />
         <section>
           <h3>This browser</h3>
           <label>

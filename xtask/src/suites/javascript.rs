@@ -37,6 +37,13 @@ fn browsers(config: &Config) -> Outcome<Vec<(&'static str, String)>> {
     Ok(found)
 }
 
+/// The worker that hosts sessions, in workerd, and clients of it.
+pub fn edge(_: &Config) -> Outcome<Counts> {
+    let chromium = tools::chromium()?;
+    tools::npm("edge")?;
+    node_tests("edge", "tests/edge", 15, &[("CHROMIUM", chromium.browser.display().to_string())])
+}
+
 fn node_tests(name: &str, dir: &str, minutes: u64, env: &[(&str, String)]) -> Outcome<Counts> {
     let files = test_files(dir);
     if files.is_empty() {

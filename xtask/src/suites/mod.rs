@@ -22,7 +22,7 @@ struct Suite {
 }
 
 /// In the order they run: what fails fastest stands first.
-const SUITES: [Suite; 9] = [
+const SUITES: [Suite; 10] = [
     Suite { name: "format", needs_package: false, run: checks::format },
     Suite { name: "lints", needs_package: false, run: checks::lints },
     Suite { name: "native", needs_package: false, run: rust::native },
@@ -31,6 +31,7 @@ const SUITES: [Suite; 9] = [
     Suite { name: "size", needs_package: true, run: checks::size },
     Suite { name: "js", needs_package: true, run: javascript::js },
     Suite { name: "page", needs_package: true, run: javascript::page },
+    Suite { name: "edge", needs_package: true, run: javascript::edge },
     Suite { name: "pack", needs_package: true, run: javascript::pack },
 ];
 
