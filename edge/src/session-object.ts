@@ -20,6 +20,7 @@ import { Tasks, type Opened } from "./tasks.js";
 /** How long the index may lag behind. */
 const REPORT_MS = 500;
 const PAGE = 1_000;
+const LOOK_EVERY = 16;
 
 interface Appended { events: Array<{ seq: number; id: string; at: number }>; replayed: boolean }
 type NewEvents = Array<{ type: string; data: JsonValue }>;
@@ -202,8 +203,11 @@ export class SessionObject extends DurableObject<Env> {
   #checkRoom(more: number, session: Session): void {
     const { eventsPerSession, bytesPerSession } = this.#limits;
     if (session.seq + more > eventsPerSession) throw new Refusal(507, "quota", `a session has at most ${eventsPerSession} events: continue it in another`);
+    // Looking at the size costs as much as storing an event; nobody fills a session between two looks.
+    if (this.#looks++ % LOOK_EVERY !== 0) return;
     if (this.ctx.storage.sql.databaseSize > bytesPerSession) throw new Refusal(507, "quota", `a session has at most ${bytesPerSession} bytes: continue it in another`);
   }
+  #looks = 0;
 
   // ---------------------------------------------------------------- requests
 

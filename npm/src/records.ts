@@ -137,4 +137,10 @@ function textOf(data: { text?: unknown; parts?: unknown }): string {
   return fold(parts.map((part) => (part?.type === "text" && typeof part.text === "string" ? part.text : "")).join(" "));
 }
 
-const fold = (text: string): string => Array.from(text.replace(/\s+/g, " ").trim()).slice(0, 2000).join("");
+const LONGEST = 2000;
+
+function fold(text: string): string {
+  const folded = text.replace(/\s+/g, " ").trim();
+  // Characters are at most as many as code units.
+  return folded.length <= LONGEST ? folded : Array.from(folded.slice(0, 2 * LONGEST)).slice(0, LONGEST).join("");
+}
