@@ -427,6 +427,27 @@ test("a session that was cut off in a tool: `close` closes it, `resume` runs aga
   }
 });
 
+test("a call whose arguments or name hold a marker is never run again, however harmless", async () => {
+  for (const [args, runs] of [[{ text: "plain" }, 2], [{ text: ["key is gh", "p_Zq81kTmVx0bYw3RcNe57PsDhJ2gLfUa6oQ1y"].join("") }, 1]]) {
+    const backend = memoryBackend();
+    const { controller, session, store } = await world({ backend });
+    store.registerScrubber({ builtin: "secrets" });
+    const ran = [];
+    const hang = { name: "t", description: "", parameters: { type: "object" }, idempotent: true, run: (given) => (ran.push(given.text), new Promise(() => {})) };
+    controller.executeTask("go", script([ask(["1", "t", args])], { config: { tools: [hang] } }));
+    await until(() => ran.length === 1, "the tool");
+    const open = await SessionStore.open({ storage: { kind: "custom", backend: snapshot(backend) } });
+    const back = await open.resume(session.id, { recover: "resume" });
+    const other = new ChatSessionController({ store: open, fs: await VirtualFs.open(), session: back, outputFn: () => {} });
+    const done = await other.resumeTurn(script([say("went on")], { config: { tools: [{ ...hang, run: (given) => (ran.push(given.text), "again") }] } }));
+    assert.equal(done.runResult.status, "completed");
+    assert.equal(ran.length, runs, ran.join());
+    const [{ data }] = back.events.filter(({ type }) => type === "tool/result");
+    if (runs === 1) assert.equal(data.error.code, "outcome_unknown");
+    else assert.equal(data.content, "again");
+  }
+});
+
 function snapshot(backend) {
   const copy = memoryBackend();
   for (const [key, value] of backend.map) copy.map.set(key, value.slice());

@@ -1,7 +1,7 @@
 // Scrubbers at the boundary of the log: what a store keeps, shows, derives and exports.
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import init, { SessionStore } from "sessionlog";
+import init, { ChatSessionController, SessionStore, VirtualFs } from "sessionlog";
 import { memoryBackend } from "./memory-backend.mjs";
 
 await init();
@@ -126,10 +126,16 @@ test("rescrub: everything stored is rewritten in place, the chain holds, a secon
   const idle = store.create("idle");
   idle.append("queue/added", { id: "q1", text: secret });
   await store.updateRecord("idle", { prompt_notes: [secret] });
+  const runner = new ChatSessionController({ store, fs: await VirtualFs.open(), outputFn: () => {} });
+  await runner.executeTask(`say ${secret}`, { model: "scripted/demo" });
+  store.runs.auditLogger().record({ type: "note", data: { said: secret } });
   await idle.dispose();
   await store.flush();
   const ids = session.events.map((e) => e.id);
-  assert.ok(stored(backend).includes(secret));
+  for (const prefix of ["s/", "r/", "u/"]) {
+    const told = [...backend.map].some(([key, value]) => key.startsWith(prefix) && new TextDecoder().decode(value).includes(secret));
+    assert.ok(told, `nothing to scrub under ${prefix}`);
+  }
   const report = await store.rescrub({ values: [secret], name: "elephants" });
   assert.equal(report.remaining, 0);
   assert.ok(report.events >= 4);

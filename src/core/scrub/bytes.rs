@@ -136,9 +136,11 @@ pub(super) fn distinct(bytes: &[u8]) -> u32 {
     seen.iter().map(|w| w.count_ones()).sum()
 }
 
-/// Finds a text without regard to the case of ASCII letters; `needle` is in lower case.
+/// Finds a word in lower case, in capitals or with one capital; `needle` is in lower case. In other mixes of case it is chance.
 pub(super) fn contains(bytes: &[u8], needle: &[u8]) -> bool {
-    bytes.windows(needle.len()).any(|window| window.eq_ignore_ascii_case(needle))
+    let tail = |window: &[u8], class: Mask| window.iter().skip(1).any(|&b| is(b, class));
+    let one_case = |window: &[u8]| !tail(window, UPPER) || !tail(window, LOWER);
+    bytes.windows(needle.len()).any(|window| window.eq_ignore_ascii_case(needle) && one_case(window))
 }
 
 /// The value of a character of base64, of either alphabet.

@@ -126,25 +126,59 @@ pub(super) fn classify(name: &[u8]) -> Option<(Class, &'static str)> {
     let mut text = name;
     for tail in TAILS {
         // Only behind something: `PROD` alone is no key.
-        if may_strip(text, tail) {
+        if last_two(text).is_none_or(|two| two == pair_of(tail)) {
             text = strip(text, tail.as_bytes()).filter(|rest| rest.len() > 2).unwrap_or(text);
         }
     }
     while let Some((_, rest)) = text.split_last().filter(|(last, _)| !is(**last, ALPHA)) {
         text = rest;
     }
-    let fits = |ending: &str| may_strip(text, ending) && strip(text, ending.as_bytes()).is_some();
-    if let Some((_, found)) = ENDINGS.iter().find(|(ending, _)| fits(ending)) {
-        return *found;
+    if text.is_empty() {
+        return None;
+    }
+    // Two letters settle nearly all: they lie side by side, and only who has them is asked for the rest.
+    let two = last_two(text);
+    for (pair, (ending, found)) in ENDING_PAIRS.iter().zip(ENDINGS) {
+        if two.is_none_or(|two| two == *pair) && ending.len() <= text.len() && strip(text, ending.as_bytes()).is_some()
+        {
+            return *found;
+        }
     }
     let word = last_word(name);
     WORDS.iter().find(|(w, _, _)| word.eq_ignore_ascii_case(w.as_bytes())).map(|&(_, class, kind)| (class, kind))
 }
 
-/// Whether the last letters agree: they differ nearly always.
+/// The last two letters of every ending.
+const ENDING_PAIRS: [u16; ENDINGS.len()] = ending_pairs();
+
+#[allow(clippy::indexing_slicing, reason = "evaluated by the compiler, which would refuse an index out of bounds")]
+const fn ending_pairs() -> [u16; ENDINGS.len()] {
+    let mut pairs = [0; ENDINGS.len()];
+    let mut at = 0;
+    while at < pairs.len() {
+        pairs[at] = pair_of(ENDINGS[at].0);
+        at += 1;
+    }
+    pairs
+}
+
+/// The last two letters of an ending as one number; a digit counts as a letter.
+const fn pair_of(ending: &str) -> u16 {
+    match ending.as_bytes() {
+        [.., a, b] => (*a as u16) << 8 | *b as u16,
+        _ => 0,
+    }
+}
+
+/// The last two letters of a name in lower case; none where something else stands between them.
 #[inline(always)]
-fn may_strip(name: &[u8], ending: &str) -> bool {
-    matches!((name.last(), ending.as_bytes().last()), (Some(a), Some(b)) if a | 32 == b | 32)
+fn last_two(name: &[u8]) -> Option<u16> {
+    match name {
+        [.., a, b] if is(*a, ALNUM) && is(*b, ALNUM) => {
+            Some(u16::from(a.to_ascii_lowercase()) << 8 | u16::from(b.to_ascii_lowercase()))
+        }
+        _ => None,
+    }
 }
 
 /// What stands before an ending, in any case and with any of `_ - .` inside it.
@@ -182,6 +216,14 @@ const fn pairs() -> [u32; 32] {
     table
 }
 
+/// Whether the name that ends at a quote may be a secret's.
+#[inline(always)]
+pub(super) fn may_be_quoted(view: &View, quote: usize) -> bool {
+    let escaped = usize::from(quote > 0 && view.at(quote - 1) == b'\\');
+    let end = quote - escaped;
+    may_end(view.bytes.get(end.saturating_sub(9)..end).unwrap_or_default())
+}
+
 /// Whether the last two letters of a name can end a key: settles most names at once.
 fn may_end(name: &[u8]) -> bool {
     match name {
@@ -205,10 +247,19 @@ fn last_word(name: &[u8]) -> &[u8] {
 /// Finds the key that an operator at `anchor` belongs to.
 pub(super) fn before(view: &View, anchor: usize) -> Option<Key> {
     let (name, quoted) = name_before(view, anchor, anchor)?;
+    if view.at(anchor) == b':' && view.before(name.0) == b':' {
+        // A part of a name with parts: `arn:…:secret:prod/db-x1`.
+        return None;
+    }
     let text = view.slice(name.0, name.1);
     let environment = view.at(anchor) == b'=' && name.1 == anchor && opens_line(view, name.0);
     if let Some((class, kind)) = classify(text) {
         return Some(Key { class, kind, quoted, environment });
+    }
+    if text.eq_ignore_ascii_case(b"key")
+        && let Some((class, kind)) = worded(view, name, anchor)
+    {
+        return Some(Key { class, kind, quoted, environment: false });
     }
     let other =
         if text.eq_ignore_ascii_case(b"value") { named(view, name.0, anchor) } else { typed(view, name.0, anchor) };
@@ -233,6 +284,15 @@ fn name_before(view: &View, end: usize, anchor: usize) -> Option<((usize, usize)
     }
     let start = view.run_back(at, NAME, anchor);
     (start < at).then_some(((start, at), quoted))
+}
+
+/// `API key: …`, `Secret Access Key: …`: the name has words of its own.
+fn worded(view: &View, (start, end): (usize, usize), anchor: usize) -> Option<(Class, &'static str)> {
+    let first = (0..2).fold(start, |at, _| match view.before(at) {
+        b' ' => view.run_back(at - 1, NAME, anchor),
+        _ => at,
+    });
+    classify(view.slice(first, end))
 }
 
 fn back_over(view: &View, end: usize, over: &[u8], most: usize) -> usize {

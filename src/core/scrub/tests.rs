@@ -89,3 +89,50 @@ fn spans_are_those_of_the_matches() {
     let pattern = Pattern::new("\\d+", None, None).unwrap();
     assert_eq!(pattern.spans("é 12 3"), Some(vec![(3, 5), (6, 7)]));
 }
+
+/// What may stand behind a prefix and make its rule start anew, or run on.
+const BEHIND: [&str; 20] = [
+    "",
+    "a",
+    "A0",
+    "0",
+    "a.",
+    "-",
+    "_",
+    "1_ey",
+    "=",
+    "/",
+    "+",
+    "\\n",
+    "\"",
+    "%3D",
+    "aB3dE5gH7jK9mN1pQ3",
+    ".",
+    "é",
+    "a b",
+    "\n",
+    "eyJ.",
+];
+
+#[test]
+fn every_prefix_behind_itself_is_linear_work() {
+    let work = |text: &str| {
+        let detector = Detector::new(Builtin::Secrets, &[], &[]).unwrap();
+        detector.find(text);
+        detector.work()
+    };
+    let mut at = 0;
+    for family in FAMILIES {
+        for prefix in family.prefixes {
+            // Five of the twenty with each prefix, all twenty with each family.
+            for behind in BEHIND.iter().cycle().skip(at).take(5) {
+                let unit = [prefix.text, behind].concat();
+                let text = unit.repeat(1 + 6_000 / unit.len());
+                let (one, two) = (work(&text), work(&[text.as_str(), text.as_str()].concat()));
+                assert!(two * 2 <= one * 5, "{unit:?}: {one} -> {two}");
+                assert!(two <= 250 * 2 * text.len() as u64, "{unit:?}: {} a byte", two / (2 * text.len() as u64));
+            }
+            at = (at + 5) % BEHIND.len();
+        }
+    }
+}

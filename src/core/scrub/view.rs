@@ -16,6 +16,9 @@ pub(super) struct View<'a> {
     pub(super) floor: usize,
     /// The last long run that was measured: class, start, end. Rules that start inside it need not walk it again.
     run: Cell<(Mask, usize, usize)>,
+    /// How many bytes were looked at, for tests that hold the work against the length of a text.
+    #[cfg(not(target_family = "wasm"))]
+    work: Cell<u64>,
 }
 
 /// What a rule says about a place.
@@ -53,7 +56,26 @@ pub(super) enum Look {
 
 impl<'a> View<'a> {
     pub(super) fn new(bytes: &'a [u8], eof: bool, floor: usize) -> Self {
-        View { bytes, eof, floor, run: Cell::new((0, 0, 0)) }
+        View {
+            bytes,
+            eof,
+            floor,
+            run: Cell::new((0, 0, 0)),
+            #[cfg(not(target_family = "wasm"))]
+            work: Cell::new(0),
+        }
+    }
+
+    #[inline(always)]
+    fn count(&self, _bytes: usize) {
+        #[cfg(not(target_family = "wasm"))]
+        self.work.set(self.work.get() + _bytes as u64);
+    }
+
+    /// How many bytes were looked at so far.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn work(&self) -> u64 {
+        self.work.get()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -73,7 +95,10 @@ impl<'a> View<'a> {
     }
 
     pub(super) fn slice(&self, start: usize, end: usize) -> &'a [u8] {
-        self.bytes.get(start..end.min(self.bytes.len())).unwrap_or_default()
+        let slice = self.bytes.get(start..end.min(self.bytes.len())).unwrap_or_default();
+        // What is longer is only measured, and read at its head.
+        self.count(slice.len().min(1_024) + 1);
+        slice
     }
 
     /// Whether what stands at this place is not known yet.
@@ -91,6 +116,7 @@ impl<'a> View<'a> {
         }
         let more = self.bytes.get(known..limit).unwrap_or_default();
         let end = known + more.iter().position(|&b| !is(b, mask)).unwrap_or(more.len());
+        self.count(end - known + 1);
         if end > start + 16 {
             self.run.set((mask, if known == start { start } else { from }, end));
         }
@@ -114,6 +140,7 @@ impl<'a> View<'a> {
         while at > low && is(self.at(at - 1), mask) {
             at -= 1;
         }
+        self.count(end - at + 1);
         at
     }
 }

@@ -1,5 +1,6 @@
 //! Scrubbers against the shared vectors, lessons from the field, streams at every cut, and hostile texts.
 
+mod held_out;
 mod hostile;
 mod lessons;
 mod payloads;

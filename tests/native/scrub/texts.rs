@@ -14,7 +14,7 @@ fn units(text: &str, at: usize) -> usize {
 }
 
 /// Whether no long run of the secret is left.
-fn caught(secret: &str, out: &str) -> bool {
+pub(super) fn caught(secret: &str, out: &str) -> bool {
     let chars: Vec<char> = secret.chars().collect();
     let run = 4.max(12.min(chars.len() / 3)) + 1;
     !chars.windows(run.min(chars.len())).any(|w| out.contains(&w.iter().collect::<String>()))

@@ -1,11 +1,12 @@
 //! Values that are secrets because of the name before them: assignments, members, flags, tags, connection strings.
 
 use super::super::bytes::{
-    ALNUM, ALPHA, ANY_HEX, BARE, DIGIT, LOWER, Mask, NAME, QUOTED, UPPER, all_classes, contains, count, distinct, is,
+    ALNUM, ALPHA, ANY_HEX, BARE, DIGIT, LOWER, Mask, NAME, QUOTED, UNDERSCORE, UPPER, all_classes, contains, count,
+    distinct, is,
 };
 use super::super::detect::Detector;
 use super::super::keys::{self, Class, Key};
-use super::super::view::{Hit, Verdict, View};
+use super::super::view::{Hit, Look, Verdict, View};
 use super::{Family, header, is_wordy, looks_random, url};
 
 pub(super) const FAMILY: Family = Family {
@@ -199,6 +200,11 @@ fn bare(detector: &Detector, view: &View, key: &Key, start: usize) -> Verdict {
         return Verdict::No;
     }
     let text = view.slice(start, end);
+    match is_type(view, start, end) {
+        Look::Yes => return Verdict::No,
+        Look::Cut => return Verdict::Need(0, 0),
+        Look::No => {}
+    }
     let head = text.get(..HEAD).unwrap_or(text);
     if is_bland(head) && !detector.may_start(view, start) {
         return Verdict::No;
@@ -218,6 +224,24 @@ fn bare(detector: &Detector, view: &View, key: &Key, start: usize) -> Verdict {
         }
     }
     decide(detector, view, key, start, end, false)
+}
+
+/// Whether a name is the type of what is declared: `const WRONG_PASSWORD: WIN32_ERROR = 1323`, `raw_key: Seed25519Bin<'_>`.
+fn is_type(view: &View, start: usize, end: usize) -> Look {
+    let name = view.run(start, ALNUM | UNDERSCORE, 64);
+    if !is(view.at(start), UPPER) {
+        return Look::No;
+    }
+    match view.at(end) {
+        // `</` ends an element.
+        b'<' if name == end => match view.look(end, b"</") {
+            Look::No => Look::Yes,
+            Look::Yes => Look::No,
+            Look::Cut => Look::Cut,
+        },
+        b' ' if name == end => view.look(name, b" = "),
+        _ => Look::No,
+    }
 }
 
 /// How much of a run without quotes is the value.

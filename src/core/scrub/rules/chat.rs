@@ -2,7 +2,7 @@
 
 use super::super::bytes::{ALNUM, DASH, DIGIT, URL64, count};
 use super::super::view::{Hit, Look, Verdict, View};
-use super::{Family, Prefix, is_placeholder};
+use super::{Family, Prefix, is_placeholder, is_wordy};
 
 pub(super) const FAMILY: Family = Family {
     name: "chat",
@@ -51,11 +51,9 @@ fn slack(view: &View, start: usize, body: usize, kind: &'static str) -> Verdict 
         return Verdict::Need(ALNUM | DASH, body + 320);
     }
     let text = view.slice(body, end);
-    if text.len() < 20 || is_placeholder(text) || count(text.get(..64).unwrap_or(text), DIGIT) < 6 {
-        Verdict::No
-    } else {
-        Hit::verdict(start, end, kind)
-    }
+    let head = text.get(..64).unwrap_or(text);
+    let varied = count(head, DIGIT) >= 6 || (head.len() == 64 && !is_wordy(head));
+    if text.len() < 20 || is_placeholder(text) || !varied { Verdict::No } else { Hit::verdict(start, end, kind) }
 }
 
 const PATH: u32 = URL64 | super::super::bytes::BASE64;

@@ -1,6 +1,9 @@
 //! Hosts and tools of developers: mail, monitoring, databases, vaults, project boards.
 
-use super::super::bytes::{ALNUM, ANY_HEX, BASE64, DASH, DIGIT, DOT, EQUALS, HEX, UNDERSCORE, UPPER, URL64};
+use super::super::bytes::{
+    ALNUM, ANY_HEX, ANY64, BASE64, DASH, DIGIT, DOT, EQUALS, HEX, UNDERSCORE, UPPER, URL64, count, is,
+};
+use super::super::view::{Hit, Verdict, View};
 use super::{Family, Prefix};
 
 pub(super) const FAMILY: Family = Family {
@@ -74,7 +77,8 @@ pub(super) const FAMILY: Family = Family {
         Prefix::run("cfat_", "cloudflare", ALNUM, 48),
         Prefix::run("v1.0-", "cloudflare", HEX | DASH, 150),
         Prefix::run("AGE-SECRET-KEY-1", "age-key", UPPER | DIGIT, 58),
-        Prefix::run("ops_eyJ", "1password", URL64 | EQUALS, 200),
+        Prefix::run("ops_eyJ", "1password", ANY64 | EQUALS, 200),
+        Prefix::other("A3-", "1password", secret_key),
         Prefix::run("s-s4t2ud-", "intra42", ANY_HEX, 64),
         Prefix::run("s-s4t2af-", "intra42", ANY_HEX, 64),
         Prefix::exact("EAACEdEose0cBA", "facebook", ALNUM, 60, 300),
@@ -94,3 +98,17 @@ pub(super) const FAMILY: Family = Family {
         &["hvs. tokens are Vault ones"],
     ],
 };
+
+/// The secret key of a 1Password account: groups of capitals and digits, 32 in all.
+fn secret_key(view: &View, start: usize, body: usize) -> Verdict {
+    const CLASS: u32 = UPPER | DIGIT | DASH;
+    let end = view.run(body, CLASS, 38);
+    if view.open(end) && end - body < 38 {
+        return Verdict::Need(CLASS, body + 38);
+    }
+    let text = view.slice(body, end);
+    let groups = || text.split(|&b| b == b'-').map(<[u8]>::len);
+    let fits = groups().eq([6, 6, 5, 5, 5, 5]) || groups().eq([6, 11, 5, 5, 5]);
+    let ends = !super::is_joined(view, start) && !is(view.at(end), ALNUM);
+    if fits && ends && count(text, DIGIT) >= 3 { Hit::verdict(start, end, "1password") } else { Verdict::No }
+}

@@ -146,7 +146,7 @@ fn exact(
     let text = view.slice(body, end);
     // The mark of a word is that it goes on: `-` or `_` or a letter outside the alphabet.
     let goes_on = is(view.at(end), ALNUM | UNDERSCORE) || is_joined(view, start);
-    let varied = count(text, DIGIT) >= 2 || (text.len() >= 30 && !is_wordy(text));
+    let varied = count(text, DIGIT) >= 2 || ((text.len() >= 30 || mixed_case(text)) && !is_wordy(text));
     let fits = (min..=max).contains(&text.len()) && !goes_on && varied;
     if !fits || is_placeholder(text) { Verdict::No } else { Hit::verdict(start, end, kind) }
 }
@@ -170,16 +170,19 @@ pub(super) fn is_placeholder(text: &[u8]) -> bool {
 /// Says whether a text is made of words as programs and people write them, rather than drawn at random.
 pub(super) fn is_wordy(text: &[u8]) -> bool {
     let cased = count(text, LOWER) > 0;
-    let (mut pieces, mut letters, mut previous) = (0usize, 0usize, 0u8);
+    let (mut pieces, mut letters, mut numbers, mut previous) = (0usize, 0usize, 0usize, 0u8);
     for &b in text {
         if is(b, ALPHA) {
             // In names every capital opens a word; names in capitals have other borders.
             pieces += usize::from(!is(previous, ALPHA) || (cased && is(b, UPPER)));
             letters += 1;
         }
+        numbers += usize::from(is(b, DIGIT) && !is(previous, DIGIT));
         previous = b;
     }
-    letters * 2 >= 7 * pieces && count(text, DIGIT) * 8 <= text.len()
+    // Few digits, or one number in a long name: `x25519_generate_private_key`.
+    let few = count(text, DIGIT) * 8 <= text.len() || (numbers == 1 && letters >= 14);
+    letters * 2 >= 7 * pieces && few
 }
 
 /// Says whether a value of a secret's key looks like one: long, varied, with digits, not made of words.

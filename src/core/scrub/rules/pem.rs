@@ -1,6 +1,6 @@
 //! Private keys in PEM armour: whole or cut off, in files, JSON text, diffs and quotations; also armour inside base64.
 
-use super::super::bytes::{BASE64, EQUALS, PEM_GLUE, UPPER, decode64, is};
+use super::super::bytes::{BASE64, DIGIT, EQUALS, PEM_GLUE, UPPER, count, decode64, is};
 use super::super::view::{Hit, Look, Verdict, View};
 use super::{Family, Prefix};
 
@@ -94,6 +94,10 @@ fn body(view: &View, start: usize, from: usize) -> Verdict {
         if view.open(stop) && stop < limit {
             return Verdict::Need(waits, limit + 1);
         }
+        if let Some(after) = apart(view, at, stop) {
+            at = after;
+            continue;
+        }
         let length = stop - at;
         // The first word tells a key from a sentence about keys.
         if length == 0 || (sixty_four == 0 && length < 16) {
@@ -119,6 +123,19 @@ fn body(view: &View, start: usize, from: usize) -> Verdict {
 fn word(view: &View, at: usize) -> usize {
     let skip = usize::from(view.before(at) == b'\\' && matches!(view.at(at), b'n' | b'r' | b't'));
     view.run(at + skip, BASE64 | EQUALS, LONGEST)
+}
+
+/// What is no part of a line of the key though it reads like one: the letter of an escape `\n` before another one, the number
+/// that a tool puts before every line. Returns where the line goes on.
+fn apart(view: &View, at: usize, stop: usize) -> Option<usize> {
+    let word = view.slice(at, stop);
+    if view.before(at) == b'\\' && matches!(word, b"n" | b"r") {
+        return Some(stop);
+    }
+    let number = word.len() <= 6 && count(word, DIGIT) == word.len() && !word.is_empty();
+    let gap = [("\t", 1), (" ", 1), (":", 1), ("|", 1), ("→", 3)];
+    let gap = gap.iter().find(|(mark, _)| view.look(stop, mark.as_bytes()) == Look::Yes)?.1;
+    number.then_some(stop + gap)
 }
 
 fn end_line(view: &View, start: usize, at: usize, length: usize) -> Option<Verdict> {
