@@ -4,6 +4,7 @@ import type {
   ContentPart, DerivedRequest, EventStream, JsonValue, LlmAdapter, LlmChunk, Message, RunConfig, RunFs, Session, SessionEvent, ToolDefinition,
 } from "../types/index.js";
 import { reasonOf } from "./adapters/failure.js";
+import type { StreamContext } from "./adapters/index.js";
 import { SessionLogError, toError } from "./errors.js";
 import type { RawRun } from "./glue.js";
 import { call } from "./runtime.js";
@@ -193,7 +194,8 @@ export class Driver {
     try {
       const offered = tools.map(({ name, description, parameters }) => ({ name, description, parameters }));
       const request = { request: this.#request as DerivedRequest, tools: offered, provider, model };
-      for await (const chunk of adapter.stream(request, { signal: this.#abort.signal })) {
+      const context: StreamContext = { signal: this.#abort.signal, used: (usage) => this.#live === live && live.take({ type: "usage", usage }) };
+      for await (const chunk of adapter.stream(request, context)) {
         // Stopped: what still comes is nobody's any more.
         if (this.#live !== live) return;
         live.take(chunk);
@@ -401,9 +403,10 @@ class LiveAnswer {
   }
 
   take(chunk: LlmChunk): void {
-    if (chunk.type === "text") return this.#text(chunk.text);
+    if (chunk.type === "text" && chunk.thoughtSignature === undefined && chunk.itemId === undefined) return this.#text(chunk.text);
     this.sync();
     switch (chunk.type) {
+      case "text": return this.#signed(chunk);
       case "reasoning": return this.#reasoning(chunk);
       case "tool-args": return this.#args(chunk);
       default: {
@@ -418,6 +421,14 @@ class LiveAnswer {
     if (text === "") return;
     this.#held += text;
     this.#flow("text").push(text);
+  }
+
+  /** What a provider puts on text ends its part. */
+  #signed(chunk: LlmChunk & { type: "text" }): void {
+    const text = this.#whole("text", chunk.text);
+    const whole = JSON.stringify({ ...chunk, text });
+    call(() => this.#raw.chunk(whole));
+    if (text !== "") this.#flow("text").push(text);
   }
 
   /** Hands the loop the text it has not got yet. */

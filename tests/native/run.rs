@@ -428,6 +428,25 @@ fn a_call_that_holds_redacted_text_is_not_run_from_the_log() {
 }
 
 #[test]
+fn a_verdict_about_other_arguments_is_none_after_a_reload_either() {
+    for (args, runs) in [("{}", true), ("{\"n\":1}", false)] {
+        let silent = Faults { silent: true, ..Faults::default() };
+        let mut world = begin(&Tale { faults: silent, ..tale("nobody answers") }, usize::MAX);
+        let event =
+            |text: String| sessionlog::core::json::parse(&text, sessionlog::core::json::Surrogates::Refuse).unwrap();
+        // Somebody asks once more, under the same id.
+        let asked = world.log.pop().unwrap().0;
+        world.log.push((asked, event(format!(r#"{{"callId":"a","name":"ask","args":{args}}}"#))));
+        world.log.push(("approval/resolved".into(), event(r#"{"callId":"a","verdict":"approved"}"#.into())));
+        world.faults.silent = false;
+        assert!(world.reload(false));
+        world.resume(config(tools()));
+        world.check(args);
+        assert_eq!(world.ran.contains_key("a"), runs, "{args}");
+    }
+}
+
+#[test]
 fn a_session_that_goes_while_a_verdict_is_awaited_leaves_the_question_open() {
     let mut machine = Machine::new(config(tools()));
     machine.handle(Input::Start);

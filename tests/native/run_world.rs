@@ -182,11 +182,13 @@ impl World {
     }
 
     fn ask(&mut self, call: Ready, asked: bool, inputs: &mut VecDeque<Input>) {
-        let event = |pairs: [(&str, Value); 2]| Value::from(Object::from(pairs));
+        fn event<const N: usize>(pairs: [(&str, Value); N]) -> Value {
+            Object::from(pairs).into()
+        }
         if !asked {
             self.log.push((
                 "approval/requested".into(),
-                event([("callId", call.id.as_str().into()), ("name", call.name.into())]),
+                event([("callId", call.id.as_str().into()), ("name", call.name.into()), ("args", call.args.into())]),
             ));
         }
         if self.faults.silent {

@@ -2,6 +2,7 @@
 import type { ApiShape, JsonValue, LlmAdapter, LlmChunk, LlmRequest, UsageRecord } from "../../types/index.js";
 import { SessionLogError, toError } from "../errors.js";
 import { call } from "../runtime.js";
+import { scrubText } from "../scrub.js";
 import { clean, providerError, reasonFor } from "./failure.js";
 import { sleep } from "./http.js";
 
@@ -49,6 +50,9 @@ export function aiSdk(name: string | null, options: { [key: string]: unknown }):
       const reader = stream.getReader();
       try {
         for (let piece = await reader.read(); !piece.done; piece = await reader.read()) yield* answer.take(piece.value);
+      } catch (thrown) {
+        if (signal.aborted || thrown instanceof SessionLogError) throw thrown;
+        throw broken(mapped(thrown));
       } finally {
         reader.cancel().catch(() => {});
       }
@@ -82,12 +86,23 @@ function retryAfterOf(thrown: unknown): number | undefined {
   return Number.isFinite(seconds) ? seconds * 1000 : undefined;
 }
 
+/** An answer that had begun: its connection did not fail to come about, it broke. */
+function broken(error: SessionLogError): SessionLogError {
+  return error.details["reason"] === "network" ? providerError("cut_off") : error;
+}
+
 function mapped(thrown: unknown): SessionLogError {
   if (thrown instanceof SessionLogError) return thrown;
-  const { statusCode, message } = (thrown ?? {}) as { statusCode?: unknown; message?: unknown };
-  const said = clean(typeof message === "string" ? message : toError(thrown).message, []);
-  if (typeof statusCode !== "number") return providerError(/fetch failed|network|ECONN|Cannot connect/i.test(said) ? "network" : "provider_error", said);
-  return providerError(reasonFor(statusCode, "", said), said, { status: statusCode });
+  const { statusCode, message, cause, name } = (thrown ?? {}) as { [key: string]: unknown };
+  // The key is the model object's, and not known here: what looks like one is taken out.
+  const said = scrubText(clean(typeof message === "string" ? message : toError(thrown).message, [])).text;
+  if (typeof statusCode === "number" && statusCode >= 400) {
+    const reason = reasonFor(statusCode, "", said);
+    return providerError(reason, reason === "auth" ? "" : said, { status: statusCode });
+  }
+  if (/JSONParse|TypeValidation/.test(String(name))) return providerError("bad_stream");
+  const words = `${said} ${(cause as { message?: unknown } | undefined)?.message ?? ""}`;
+  return providerError(/fetch failed|network|terminated|socket|ECONN|Cannot connect/i.test(words) ? "network" : "provider_error", said);
 }
 
 // ------------------------------------------------------------------- request
@@ -131,6 +146,7 @@ class Answer {
   #modelId: string;
   #calls = 0;
   #finished = false;
+  #onText: { thoughtSignature?: string; itemId?: string } = {};
 
   constructor(provider: string, model: LanguageModel) {
     this.#provider = provider;
@@ -140,7 +156,9 @@ class Answer {
 
   *take(part: StreamPart): Generator<LlmChunk> {
     switch (part.type) {
-      case "text-delta": if (part.delta) yield { type: "text", text: part.delta }; return;
+      case "text-start":
+      case "text-delta":
+      case "text-end": return yield* this.#text(part);
       case "reasoning-start":
       case "reasoning-delta":
       case "reasoning-end": return yield* this.#reasoning(part);
@@ -151,9 +169,20 @@ class Answer {
         this.#id = part.id ?? this.#id;
         this.#modelId = part.modelId ?? this.#modelId;
         return;
-      case "error": throw mapped(part.error);
+      case "error": throw broken(mapped(part.error));
       case "finish": return yield* this.#finish(part);
     }
+  }
+
+  /** Opaque fields may come with any piece; they belong to the whole part, which is known when it ends. */
+  *#text({ delta = "", providerMetadata, type }: StreamPart): Generator<LlmChunk> {
+    if (delta !== "") yield { type: "text", text: delta };
+    for (const fields of Object.values(providerMetadata ?? {})) {
+      for (const key of ["thoughtSignature", "itemId"] as const) if (typeof fields[key] === "string") this.#onText[key] = fields[key];
+    }
+    if (type !== "text-end" || Object.keys(this.#onText).length === 0) return;
+    yield { type: "text", text: "", ...this.#onText };
+    this.#onText = {};
   }
 
   *#reasoning({ delta = "", providerMetadata, type }: StreamPart): Generator<LlmChunk> {
@@ -171,10 +200,11 @@ class Answer {
   *#call(part: StreamPart): Generator<LlmChunk> {
     const ours = part.providerExecuted !== true;
     if (ours) this.#calls += 1;
-    const signature = Object.values(part.providerMetadata ?? {}).map((fields) => fields["thoughtSignature"]).find((value) => typeof value === "string");
+    const found = (key: string) => Object.values(part.providerMetadata ?? {}).map((fields) => fields[key]).find((value) => typeof value === "string");
+    const [signature, itemId] = [found("thoughtSignature"), found("itemId")];
     yield {
       type: "tool-call", id: part.toolCallId ?? "", name: part.toolName ?? "", args: part.input ?? "",
-      ...(typeof signature === "string" ? { thoughtSignature: signature } : {}), ...(ours ? {} : { providerExecuted: true }),
+      ...(typeof signature === "string" ? { thoughtSignature: signature } : {}), ...(typeof itemId === "string" ? { itemId } : {}), ...(ours ? {} : { providerExecuted: true }),
     };
   }
 

@@ -3,7 +3,7 @@ import type { JsonValue, LlmAdapter, LlmChunk, LlmRequest, UsageRecord } from ".
 import { SessionLogError } from "../errors.js";
 import { providerError, streamError } from "./failure.js";
 import { httpOptions, parsePayload, postForEvents, secretsOf } from "./http.js";
-import type { AdapterInside } from "./index.js";
+import type { AdapterInside, StreamContext } from "./index.js";
 
 const DEFAULT_MAX_TOKENS = 8_192;
 
@@ -18,7 +18,7 @@ export function anthropic(model: string | null, options: { [key: string]: unknow
   return {
     provider: "anthropic", model, target: "anthropic",
     secrets: () => secrets,
-    async *stream(request, { signal }) {
+    async *stream(request, { signal, used }: StreamContext) {
       const key: { [name: string]: string } = http.apiKey === undefined ? {} : { "x-api-key": http.apiKey };
       // A page may call it only when it says that it knows that its user holds the key.
       const page: { [name: string]: string } = "document" in globalThis ? { "anthropic-dangerous-direct-browser-access": "true" } : {};
@@ -31,7 +31,7 @@ export function anthropic(model: string | null, options: { [key: string]: unknow
         },
         secrets, signal, fetch: http.fetch,
       });
-      const answer = new Answer(model);
+      const answer = new Answer(model, used);
       for await (const { data } of events) {
         const payload = parsePayload(data);
         if (payload["type"] === "error") throw streamError(payload["error"], secrets);
@@ -59,15 +59,19 @@ class Answer {
   #calls = new Map<number, { id: string; name: string; streamed: boolean; whole: string; server: boolean }>();
   #usage: Members | null = null;
   #stop: string | null = null;
+  #used: StreamContext["used"];
 
-  constructor(model: string) {
+  constructor(model: string, used: StreamContext["used"]) {
     this.#model = model;
+    this.#used = used;
   }
 
   *take(payload: { [key: string]: unknown }): Generator<LlmChunk> {
     const at = payload["index"] as number;
     switch (payload["type"]) {
-      case "message_start": return this.#begin(payload["message"] as Members);
+      case "message_start":
+        this.#begin(payload["message"] as Members);
+        return this.#tell();
       case "content_block_start": return yield* this.#block(at, payload["content_block"] as Members);
       case "content_block_delta": return yield* this.#delta(at, payload["delta"] as Members);
       case "content_block_stop": return yield* this.#close(at);
@@ -132,6 +136,11 @@ class Answer {
     const hasInput = inputs.some((key) => Number(usage[key] ?? 0) !== 0);
     const later = Object.entries(usage).filter(([key, value]) => value !== null && (hasInput || (!inputs.includes(key) && key !== "cache_creation")));
     this.#usage = { ...this.#usage, ...Object.fromEntries(later) };
+  }
+
+  /** Whoever stops now has used this much. */
+  #tell(): void {
+    for (const chunk of this.#counted(true)) if (chunk.type === "usage") this.#used?.(chunk.usage);
   }
 
   *#counted(partial: boolean): Generator<LlmChunk> {

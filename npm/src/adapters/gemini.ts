@@ -3,7 +3,7 @@ import type { JsonValue, LlmAdapter, LlmChunk, LlmRequest, UsageRecord } from ".
 import { SessionLogError } from "../errors.js";
 import { providerError, streamError } from "./failure.js";
 import { httpOptions, parsePayload, postForEvents, secretsOf } from "./http.js";
-import type { AdapterInside } from "./index.js";
+import type { AdapterInside, StreamContext } from "./index.js";
 
 interface Part {
   text?: string;
@@ -21,7 +21,7 @@ export function gemini(model: string | null, options: { [key: string]: unknown }
   return {
     provider: "gemini", model, target: "gemini",
     secrets: () => secrets,
-    async *stream(request, { signal }) {
+    async *stream(request, { signal, used }: StreamContext) {
       // In a header: addresses end up in logs.
       const key: { [name: string]: string } = http.apiKey === undefined ? {} : { "x-goog-api-key": http.apiKey };
       const events = postForEvents({
@@ -30,7 +30,7 @@ export function gemini(model: string | null, options: { [key: string]: unknown }
         body: { ...bodyOf(request), ...(generationConfig === undefined ? {} : { generationConfig }), ...http.body },
         secrets, signal, fetch: http.fetch,
       });
-      const answer = new Answer(model);
+      const answer = new Answer(model, used);
       for await (const { data } of events) {
         const payload = parsePayload(data);
         if (payload["error"] !== undefined) throw streamError(payload["error"], secrets);
@@ -59,9 +59,11 @@ class Answer {
   #usage: JsonValue | undefined;
   #finish: string | undefined;
   #calls = 0;
+  #used: StreamContext["used"];
 
-  constructor(model: string) {
+  constructor(model: string, used: StreamContext["used"]) {
     this.#model = model;
+    this.#used = used;
   }
 
   *take(payload: { [key: string]: unknown }): Generator<LlmChunk> {
@@ -74,6 +76,16 @@ class Answer {
     if (candidate === undefined) return;
     for (const part of candidate.content?.parts ?? []) yield* this.#part(part);
     if (candidate.finishReason !== undefined) this.#finish = candidate.finishReason;
+    // Whoever stops now has used this much.
+    if (payload["usageMetadata"] !== undefined) for (const chunk of this.#counted(true)) if (chunk.type === "usage") this.#used?.(chunk.usage);
+  }
+
+  *#counted(partial: boolean): Generator<LlmChunk> {
+    if (this.#usage === undefined) return;
+    const usage: UsageRecord = { apiShape: "gemini.generate", raw: this.#usage, provider: "gemini", model: this.#model };
+    if (this.#id !== undefined) usage.responseId = this.#id;
+    if (partial) usage.partial = true;
+    yield { type: "usage", usage };
   }
 
   *#part(part: Part): Generator<LlmChunk> {
@@ -87,18 +99,12 @@ class Answer {
     if (thought === true) {
       return yield { type: "reasoning", text: text ?? "", ...(thoughtSignature === undefined ? {} : { signature: thoughtSignature }) };
     }
-    if (text !== undefined && text !== "") yield { type: "text", text };
-    // A signature on text has no part of ours to sit on: it stands as reasoning of its own.
-    if (thoughtSignature !== undefined) yield { type: "reasoning", text: "", signature: thoughtSignature };
+    if (thoughtSignature !== undefined) yield { type: "text", text: text ?? "", thoughtSignature };
+    else if (text !== undefined && text !== "") yield { type: "text", text };
   }
 
   *end(): Generator<LlmChunk> {
-    if (this.#usage !== undefined) {
-      const usage: UsageRecord = { apiShape: "gemini.generate", raw: this.#usage, provider: "gemini", model: this.#model };
-      if (this.#id !== undefined) usage.responseId = this.#id;
-      if (this.#finish === undefined) usage.partial = true;
-      yield { type: "usage", usage };
-    }
+    yield* this.#counted(this.#finish === undefined);
     if (this.#finish === undefined) throw providerError("cut_off");
     if (REFUSED.has(this.#finish)) throw providerError("content_filter");
     if (this.#finish === "MALFORMED_FUNCTION_CALL" || this.#finish === "UNEXPECTED_TOOL_CALL") throw providerError("bad_stream", "the model's call was malformed");

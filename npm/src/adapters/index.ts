@@ -1,5 +1,5 @@
 // Models by name: the built-in providers, and those that an application registers.
-import type { LlmAdapter } from "../../types/index.js";
+import type { LlmAdapter, UsageRecord } from "../../types/index.js";
 import { SessionLogError } from "../errors.js";
 import { aiSdk } from "./ai-sdk.js";
 import { anthropic } from "./anthropic.js";
@@ -31,4 +31,11 @@ export function registerProvider(name: string, make: Make): void {
 export interface AdapterInside {
   /** Values that scrubbers must find for as long as the adapter is in use. */
   secrets?(): string[];
+}
+
+/** What the controller gives an adapter beside the contract. */
+export interface StreamContext {
+  signal: AbortSignal;
+  /** Says what was used so far, as soon as it is known: an answer that is stopped has no last chunk. */
+  used?: (usage: UsageRecord) => void;
 }

@@ -3,7 +3,7 @@ import type { ApiShape, JsonValue, LlmAdapter, LlmChunk, LlmRequest } from "../.
 import { SessionLogError } from "../errors.js";
 import { providerError, streamError } from "./failure.js";
 import { httpOptions, parsePayload, postForEvents, secretsOf } from "./http.js";
-import type { AdapterInside } from "./index.js";
+import type { AdapterInside, StreamContext } from "./index.js";
 
 interface Delta {
   content?: string | null;
@@ -31,7 +31,7 @@ export function openaiCompatible(model: string | null, options: { [key: string]:
   return {
     provider, model, target: "openai-chat",
     secrets: () => secrets,
-    async *stream(request, { signal }) {
+    async *stream(request, { signal, used }: StreamContext) {
       const authorization: { [name: string]: string } = http.apiKey === undefined ? {} : { authorization: `Bearer ${http.apiKey}` };
       const events = postForEvents({
         url: `${http.baseUrl}/chat/completions`,
@@ -39,7 +39,7 @@ export function openaiCompatible(model: string | null, options: { [key: string]:
         body: { ...bodyOf(request, model), ...http.body },
         secrets, signal, fetch: http.fetch,
       });
-      const answer = new Answer(provider, model, shape);
+      const answer = new Answer(provider, model, shape, used);
       for await (const { data } of events) {
         if (data.trim() === "[DONE]") break;
         const payload = parsePayload(data);
@@ -74,7 +74,7 @@ class Answer {
   #model: string | undefined;
   #tier: string | undefined;
 
-  constructor(readonly provider: string, readonly model: string, readonly shape: ApiShape) {}
+  constructor(readonly provider: string, readonly model: string, readonly shape: ApiShape, readonly used: StreamContext["used"]) {}
 
   *take(payload: { [key: string]: unknown }): Generator<LlmChunk> {
     if (typeof payload["id"] === "string" && payload["id"] !== "") this.#id ??= payload["id"];
@@ -82,7 +82,12 @@ class Answer {
     if (typeof payload["service_tier"] === "string") this.#tier = payload["service_tier"];
     const groq = payload["x_groq"] as { usage?: JsonValue } | undefined;
     const choice = (payload["choices"] as Choice[] | undefined)?.[0];
-    this.#usage = (payload["usage"] as JsonValue | undefined) ?? groq?.usage ?? choice?.usage ?? this.#usage;
+    const usage = (payload["usage"] as JsonValue | undefined) ?? groq?.usage ?? choice?.usage;
+    if (usage !== undefined && usage !== null) {
+      this.#usage = usage;
+      // Some servers count with every piece: whoever stops now has used this much.
+      for (const chunk of this.#counted(true)) if (chunk.type === "usage") this.used?.(chunk.usage);
+    }
     if (choice === undefined) return;
     const delta = choice.delta ?? choice.message ?? {};
     const reasoning = delta.reasoning_content ?? delta.reasoning;
@@ -112,16 +117,19 @@ class Answer {
     if (fresh || delta !== "") yield { type: "tool-args", id: call.id, ...(fresh ? { name } : {}), delta };
   }
 
+  *#counted(partial: boolean): Generator<LlmChunk> {
+    if (this.#usage === undefined) return;
+    yield {
+      type: "usage",
+      usage: {
+        apiShape: this.shape, raw: this.#usage, provider: this.provider, model: this.#model ?? this.model,
+        ...(this.#id === undefined ? {} : { responseId: this.#id }), ...(this.#tier === undefined ? {} : { tier: this.#tier }), ...(partial ? { partial } : {}),
+      },
+    };
+  }
+
   *end(): Generator<LlmChunk> {
-    if (this.#usage !== undefined && this.#usage !== null) {
-      yield {
-        type: "usage",
-        usage: {
-          apiShape: this.shape, raw: this.#usage, provider: this.provider, model: this.#model ?? this.model,
-          ...(this.#id === undefined ? {} : { responseId: this.#id }), ...(this.#tier === undefined ? {} : { tier: this.#tier }),
-        },
-      };
-    }
+    yield* this.#counted(this.#finish === null);
     // Without a reason the answer is not whole.
     if (this.#finish === null) throw providerError("cut_off");
     if (this.#finish === "content_filter") throw providerError("content_filter");

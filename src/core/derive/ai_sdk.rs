@@ -8,7 +8,7 @@ use super::build::only_text;
 use super::media::{Data, Medium};
 use super::openai_chat::filled;
 use super::origin::ReasoningRule;
-use super::round::{Answer, Block, CallBlock, Json, Round, Thought, object, quote, write_list};
+use super::round::{Answer, Block, CallBlock, Json, Round, TextBlock, Thought, object, quote, write_list};
 use super::{Place, RequestOptions, Target, Validator};
 use crate::core::json::Value;
 
@@ -55,7 +55,7 @@ fn render(round: &Round, _: &RequestOptions, out: &mut Vec<String>) {
 
 fn part(block: &Block, out: &mut String) {
     match block {
-        Block::Text(text) => Json::new(out).text("type", "text").raw("text", &text.quoted).end(),
+        Block::Text(text) => text_part(text, out),
         Block::Thought(thought) => reasoning(thought, out),
         Block::Call(call) => call_part(call, out),
         Block::Provided(answer) => result(answer, out),
@@ -78,6 +78,18 @@ fn options(family: Option<&str>, members: &[(&str, Option<&String>)]) -> Option<
     let family = family?;
     let inner = object(|json| members.iter().fold(json, |json, (key, v)| json.maybe(key, v.map(String::as_str))));
     (inner != "{}").then(|| object(|json| json.raw(family, &inner)))
+}
+
+fn text_part(text: &TextBlock, out: &mut String) {
+    let item_id = text.item_id.as_deref().map(quote);
+    let members: &[(&str, Option<&String>)] = match text.family {
+        Some("google") => &[("thoughtSignature", text.signature.as_ref())],
+        Some("openai") => &[("itemId", item_id.as_ref())],
+        _ => &[],
+    };
+    let opaque = options(text.family, members);
+    let json = Json::new(out).text("type", "text").raw("text", &text.quoted);
+    json.maybe("providerOptions", opaque.as_deref()).end();
 }
 
 fn reasoning(t: &Thought, out: &mut String) {

@@ -73,17 +73,25 @@ impl Converter<'_> {
         }
     }
 
-    fn text(&mut self, part: &TextPart<'_>, place: (u64, usize), glued: bool, keep: Option<bool>) -> Option<Block> {
+    /// `keep` is for an answer of the model's: whether opaque fields go back, and who made it.
+    fn text(
+        &mut self,
+        part: &TextPart<'_>,
+        place: (u64, usize),
+        glued: bool,
+        keep: Option<(bool, Option<&'static str>)>,
+    ) -> Option<Block> {
         if part.text.is_blank() {
             self.repair("blank_text", place.0, None, "a blank text is left out".into());
             return None;
         }
-        let opaque = keep == Some(true);
+        let (opaque, family) = keep.unwrap_or_default();
         let item_id = part.item_id.as_ref().filter(|_| opaque).map(|i| i.plain().into_owned());
         Some(Block::Text(TextBlock {
             quoted: part.text.quoted().to_owned(),
             signature: part.signature.as_ref().filter(|s| opaque && !s.is_blank()).map(|s| s.quoted().to_owned()),
             item_id: item_id.filter(|i| i.starts_with("msg_") && is_item_id(i) && self.item_ids.insert(i.clone())),
+            family,
             glued,
             place,
         }))
@@ -127,7 +135,7 @@ impl Converter<'_> {
             match part {
                 Part::Text(text) => {
                     let glued = matches!(before, Some(Part::Text(_)));
-                    blocks.extend(self.text(text, (message.source, at), glued, Some(opaque)));
+                    blocks.extend(self.text(text, (message.source, at), glued, Some((opaque, family))));
                 }
                 Part::Reasoning(r) => {
                     if thoughts.takes(self.options.target.reasoning, r, family) {
@@ -345,6 +353,7 @@ fn plain_text(text: &Text<'_>, seq: u64) -> Option<Block> {
             quoted: text.quoted().to_owned(),
             signature: None,
             item_id: None,
+            family: None,
             glued: false,
             place: (seq, 0),
         })

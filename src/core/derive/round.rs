@@ -39,6 +39,8 @@ pub(crate) struct TextBlock {
     pub signature: Option<String>,
     /// The provider's id of the item.
     pub item_id: Option<String>,
+    /// Who made it, in the words of the AI SDK.
+    pub family: Option<&'static str>,
     /// It goes on where the block before it ends.
     pub glued: bool,
     /// Seq it came from, and its place there.
@@ -127,7 +129,7 @@ impl Block {
     pub fn text(plain: &str) -> Block {
         let mut quoted = String::with_capacity(plain.len() + 2);
         write_string(&mut quoted, plain);
-        Block::Text(TextBlock { quoted, signature: None, item_id: None, glued: false, place: (0, 0) })
+        Block::Text(TextBlock { quoted, signature: None, item_id: None, family: None, glued: false, place: (0, 0) })
     }
 
     /// Says whether a turn can stand on this block alone.

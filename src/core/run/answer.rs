@@ -8,6 +8,13 @@ use crate::core::json::{self, Object, Surrogates, Value};
 pub enum Chunk {
     /// Text of the answer.
     Text(String),
+    /// Text with what the provider put on its part: that ends the part.
+    SignedText {
+        /// Text.
+        text: String,
+        /// `thoughtSignature`, `itemId`.
+        opaque: Object,
+    },
     /// Reasoning; the opaque fields end its part.
     Reasoning {
         /// Text.
@@ -48,7 +55,7 @@ pub enum Chunk {
 
 #[derive(Debug)]
 enum Part {
-    Text(String),
+    Text { text: String, opaque: Object },
     Reasoning { text: String, opaque: Object },
     Call { id: String, name: String, args: String, opaque: Object },
 }
@@ -77,6 +84,7 @@ impl Answer {
     pub fn take(&mut self, chunk: Chunk) {
         match chunk {
             Chunk::Text(text) => self.text(&text),
+            Chunk::SignedText { text, opaque } => self.signed_text(text, opaque),
             Chunk::Reasoning { text, opaque } => self.reasoning(&text, opaque),
             Chunk::Call { id, name, args, opaque } => self.call(id, name, args, opaque),
             Chunk::Args { id, name, delta } => self.args(&id, name.as_deref(), &delta),
@@ -89,8 +97,22 @@ impl Answer {
     pub fn text(&mut self, more: &str) {
         match self.parts.last_mut() {
             _ if more.is_empty() => {}
-            Some(Part::Text(text)) => text.push_str(more),
-            _ => self.parts.push(Part::Text(more.to_owned())),
+            Some(Part::Text { text, opaque }) if opaque.is_empty() => text.push_str(more),
+            _ => self.parts.push(Part::Text { text: more.to_owned(), opaque: Object::default() }),
+        }
+    }
+
+    /// Takes text whose opaque fields belong to it alone; without text of its own they belong to the text before.
+    fn signed_text(&mut self, more: String, fields: Object) {
+        match self.parts.last_mut() {
+            Some(Part::Text { opaque, .. }) if more.is_empty() && opaque.is_empty() => *opaque = fields,
+            _ if more.is_empty() => {
+                // No text to stand on: a signature on nothing is that of a thought which was not shown.
+                if let Some(signature) = fields.get("thoughtSignature") {
+                    self.reasoning("", object([("signature", signature.clone())]));
+                }
+            }
+            _ => self.parts.push(Part::Text { text: more, opaque: fields }),
         }
     }
 
@@ -164,7 +186,7 @@ impl Answer {
     /// Returns all text of the answer.
     pub fn all_text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
-            Part::Text(text) => Some(text.as_str()),
+            Part::Text { text, .. } => Some(text.as_str()),
             _ => None,
         });
         texts.collect()
@@ -177,7 +199,7 @@ impl Answer {
         let mut ids: Vec<String> = Vec::new();
         let mut calls = Vec::new();
         let parts = self.parts.iter().map(|part| match part {
-            Part::Text(text) => object([("type", "text"), ("text", text.as_str())]).into(),
+            Part::Text { text, opaque } => extended(object([("type", "text"), ("text", text.as_str())]), opaque).into(),
             Part::Reasoning { text, opaque } => {
                 extended(object([("type", "reasoning"), ("text", text.as_str())]), opaque).into()
             }
@@ -252,6 +274,27 @@ mod tests {
             text(&answer),
             r#"[{"type":"reasoning","text":"ab","signature":"Zm9-_x=="},{"type":"reasoning","text":"","redacted":"QQ=="},{"type":"tool-call","id":"t1","name":"f","args":{}}]"#
         );
+    }
+
+    #[test]
+    fn a_signature_stays_on_the_text_it_came_on() {
+        let signed = |text: &str, signature: &str| Chunk::SignedText {
+            text: text.into(),
+            opaque: object([("thoughtSignature", signature)]),
+        };
+        let mut answer = Answer::default();
+        answer.take(signed("", "AA=="));
+        answer.text("a");
+        answer.text("b");
+        answer.take(signed("", "BB=="));
+        answer.text("c");
+        answer.take(signed("d", "CC=="));
+        answer.text("e");
+        assert_eq!(
+            text(&answer),
+            r#"[{"type":"reasoning","text":"","signature":"AA=="},{"type":"text","text":"ab","thoughtSignature":"BB=="},{"type":"text","text":"c"},{"type":"text","text":"d","thoughtSignature":"CC=="},{"type":"text","text":"e"}]"#
+        );
+        assert_eq!(answer.all_text(), "abcde");
     }
 
     #[test]

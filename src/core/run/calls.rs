@@ -16,6 +16,8 @@ pub struct Call {
     pub args: Object,
     /// Whether a request for a verdict stands in the log.
     pub asked: bool,
+    /// Whether that request speaks of other arguments or another tool.
+    pub misled: bool,
     /// Whether a verdict is still waited for.
     pub waiting: bool,
     /// Whether it was approved.
@@ -41,6 +43,7 @@ impl Call {
             name: asked.name,
             args: asked.args.unwrap_or_default(),
             asked: false,
+            misled: false,
             waiting: false,
             approved: false,
             started: false,

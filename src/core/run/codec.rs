@@ -45,7 +45,11 @@ pub fn read_input(value: &Value) -> Result<Input> {
 /// Reads a piece of a stream, as adapters yield it.
 pub fn read_chunk(value: &Value) -> Result<Chunk> {
     Ok(match kind(value) {
-        "text" => Chunk::Text(text(value, "text")),
+        "text" => {
+            let opaque = pick(value, &["thoughtSignature", "itemId"]);
+            let text = text(value, "text");
+            if opaque.is_empty() { Chunk::Text(text) } else { Chunk::SignedText { text, opaque } }
+        }
         "reasoning" => Chunk::Reasoning {
             text: text(value, "text"),
             opaque: pick(value, &["signature", "redacted", "encrypted", "itemId"]),

@@ -97,6 +97,9 @@ impl Machine {
     }
 }
 
+/// A verdict binds to name and arguments: one about something else is none about this call.
+const NOT_ASKED: &str = "it is not the call that was asked about";
+
 fn redacted() -> Outcome {
     let message = "The call was not executed: it holds text that was redacted, so it is not known what was to be done.";
     Outcome::closed("redacted", message)
@@ -127,13 +130,21 @@ fn read<'a>(config: &Config, events: impl IntoIterator<Item = Past<'a>>) -> Last
                 call.answered = true;
                 call.outcome = Some(Outcome::done(""));
             }),
-            "approval/requested" => last.each(data, "callId", |call| call.asked = true),
+            "approval/requested" => {
+                let args = data.get("args").and_then(Value::as_object);
+                let name = data.get("name").and_then(Value::as_str);
+                last.each(data, "callId", |call| {
+                    call.asked = true;
+                    call.misled = name != Some(&call.name) || args != Some(&call.args);
+                });
+            }
             "approval/resolved" => {
                 let approved = data.get("verdict").and_then(Value::as_str) == Some("approved");
                 let reason = data.get("reason").and_then(Value::as_str);
                 last.each(data, "callId", |call| {
-                    call.approved = approved;
-                    call.outcome = if approved { call.outcome.take() } else { Some(denied(reason)) };
+                    call.approved = approved && !call.misled;
+                    let reason = if approved { Some(NOT_ASKED) } else { reason };
+                    call.outcome = if call.approved { call.outcome.take() } else { Some(denied(reason)) };
                 });
             }
             _ => {}

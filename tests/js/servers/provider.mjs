@@ -9,6 +9,10 @@ export async function provider(replies) {
   const requests = [];
   let aborted = 0;
   const server = createServer(async (request, response) => {
+    // A page asks first.
+    response.setHeader("access-control-allow-origin", "*");
+    response.setHeader("access-control-expose-headers", "retry-after, retry-after-ms");
+    if (request.method === "OPTIONS") return response.writeHead(204, { "access-control-allow-headers": request.headers["access-control-request-headers"] ?? "" }).end();
     let body = "";
     for await (const piece of request) body += piece;
     requests.push({ url: request.url, headers: request.headers, body: JSON.parse(body), at: Date.now() });
@@ -24,7 +28,8 @@ export async function provider(replies) {
       response.write(piece);
       await new Promise((resolve) => (reply.slowMs ? setTimeout(resolve, reply.slowMs) : setImmediate(resolve)));
     }
-    if (reply.cut) response.destroy();
+    // What was written before the cut is on its way: a browser drops it when the end comes at the same moment.
+    if (reply.cut) setTimeout(() => response.destroy(), 50);
     else response.end();
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
