@@ -92,13 +92,15 @@ export class ChatSessionController {
 
   #execute(work: Work): Promise<ExecutionResult> {
     if (running.has(this.session)) return Promise.reject(new SessionLogError("busy", "a task is already running in this session", { id: this.session.id }));
-    const live: Live = { driver: null, done: Promise.resolve(), stopping: false, waiting: false, deafen: null, cancelled: null };
+    let over: () => void = () => {};
+    // It stands before anything happens: a listener may dispose of the session at the first event.
+    const done = new Promise<void>((resolve) => (over = resolve));
+    const live: Live = { driver: null, done, stopping: false, waiting: false, deafen: null, cancelled: null };
     running.set(this.session, live);
-    const done = this.#guarded(work, live).finally(() => {
+    return this.#guarded(work, live).finally(() => {
       running.delete(this.session);
+      over();
     });
-    live.done = done.catch(() => {});
-    return done;
   }
 
   async #guarded(work: Work, live: Live): Promise<ExecutionResult> {

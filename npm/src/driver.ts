@@ -8,7 +8,8 @@ import type { StreamContext } from "./adapters/index.js";
 import { SessionLogError, toError } from "./errors.js";
 import type { RawRun } from "./glue.js";
 import { call } from "./runtime.js";
-import { argumentFault, contentOf } from "./tools.js";
+import { argumentFault } from "./schema.js";
+import { contentOf } from "./tools.js";
 
 interface Ready { id: string; name: string; args: { [key: string]: JsonValue } }
 interface Fault { code: string; message: string }

@@ -1,5 +1,4 @@
 // Tools over the files of a run, and what a tool gets and gives.
-import { Validator, type Schema } from "@cfworker/json-schema";
 import type { ContentPart, JsonValue, RunFs, ToolDefinition } from "../types/index.js";
 import { SessionLogError } from "./errors.js";
 
@@ -57,21 +56,6 @@ function makeParents(fs: RunFs, path: string): void {
 }
 
 // ------------------------------------------------------------ arguments
-
-/**
- * Checks arguments against a tool's schema; the first few faults as one sentence, null when there are none.
- *
- * @cfworker/json-schema interprets schemas (drafts 4 to 2020-12) instead of compiling them: it works where `eval` is
- * forbidden (edge runtimes, pages with a strict policy), is small, and is kept by people who run it there.
- */
-export function argumentFault(schemaOf: JsonValue, args: JsonValue): string | null {
-  const checked = new Validator(schemaOf as Schema, "2020-12", false).validate(args);
-  if (checked.valid) return null;
-  // Errors of the inner keywords say more than "does not match the schema" of the outer ones.
-  const inner = checked.errors.filter(({ keyword }) => !["properties", "items", "allOf", "$ref", "$defs"].includes(keyword));
-  const shown = (inner.length > 0 ? inner : checked.errors).slice(0, 5);
-  return `the arguments do not fit the tool's parameters: ${shown.map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`).join(" ")}`;
-}
 
 /** Refuses a list of tools that cannot be told apart or run. */
 export function checkTools(tools: readonly ToolDefinition[]): void {

@@ -514,6 +514,8 @@ impl Machine {
             }
             Phase::Settling if self.ending.is_none() => self.ending = Some(ending),
             Phase::BetweenSteps => self.end(ending),
+            // The turn has ended as it did; nobody has to wait for the summary.
+            Phase::Tidying => self.finish(),
             _ => {}
         }
     }
