@@ -144,6 +144,11 @@ test("stop at every event of a turn: it ends cancelled or whole, everything is a
     for (const how of ["now", "soon", "dispose"]) {
       const { controller, session, output } = await world();
       let fired = 0;
+      const heard = new Set();
+      const hear = ({ signal }) => {
+        if (!heard.has(signal)) signal.addEventListener("abort", () => fired++);
+        heard.add(signal);
+      };
       const scripted = script(steps, { tools: tools(), approve: async () => "approved" });
       session.on("event", ({ seq }) => {
         if (seq !== at) return;
@@ -151,11 +156,11 @@ test("stop at every event of a turn: it ends cancelled or whole, everything is a
         else if (how === "soon") queueMicrotask(() => controller.cancel("enough"));
         else void session.dispose();
       });
-      scripted.tools = scripted.tools.map((one) => ({ ...one, run: (args, context) => { context.signal.addEventListener("abort", () => fired++); return one.run(args, context); } }));
+      scripted.tools = scripted.tools.map((one) => ({ ...one, run: (args, context) => { hear(context); return one.run(args, context); } }));
       const done = await controller.executeTask("go", scripted);
       const why = `${how} at ${at}: ${whole.session.event(at).type}`;
       assert.ok(["cancelled", "completed", "suspended"].includes(done.runResult.status), `${why}: ${done.runResult.status} ${done.runResult.errorMessage}`);
-      assert.ok(fired <= 1, why);
+      assert.ok(fired <= 1 && heard.size <= 1, why);
       assert.equal(output.length, 1, why);
       assert.equal(controller.status, "idle", why);
       if (how === "dispose") continue;
