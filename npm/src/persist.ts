@@ -109,7 +109,7 @@ export class Writer {
     // One word for all that is appended in one go, and one write.
     queueMicrotask(() => {
       this.#isTelling = false;
-      this.#tell();
+      this.#behind(() => this.#tell());
     });
   }
 
@@ -158,6 +158,8 @@ export class Writer {
 
   /** Resolves when everything appended so far is stored, and the record; rejects when it could not be (it is kept and tried again). */
   async flush(): Promise<void> {
+    // After an internal fault nothing can be written any more, and nobody must believe that it was.
+    if (this.#stopped && this.lastError?.code === "poisoned") throw this.lastError;
     if (this.#stopped) return;
     if (this.#isNew && (this.#length === 0 || this.#creating !== null)) await this.#create();
     await this.#wait((token) => this.#machine.flush(now(), token));

@@ -49,7 +49,22 @@ export function call<T>(work: (module: typeof glue) => T): T {
   }
 }
 
+const theirs = new WeakSet<object>();
+
+/** A caller's function that the module calls: what it throws is told from faults of the module, a stack that ran out included. */
+export function callersOwn<A extends unknown[], R>(work: (...args: A) => R): (...args: A) => R {
+  return (...args) => {
+    try {
+      return work(...args);
+    } catch (thrown) {
+      if (typeof thrown === "object" && thrown !== null) theirs.add(thrown);
+      throw thrown;
+    }
+  };
+}
+
 /** A trap, or a stack that ran out: both leave frames of the module unfinished. */
 function isFault(thrown: unknown): thrown is Error {
+  if (typeof thrown === "object" && thrown !== null && theirs.has(thrown)) return false;
   return thrown instanceof Trap || (thrown instanceof RangeError && /call stack/i.test(thrown.message));
 }

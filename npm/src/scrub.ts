@@ -3,7 +3,7 @@ import type { JsonValue, Scrubber, ScrubMatch } from "../types/index.js";
 import * as glue from "./glue.js";
 import type { RawChain, RawScrubStream } from "./glue.js";
 import { SessionLogError } from "./errors.js";
-import { call } from "./runtime.js";
+import { call, callersOwn } from "./runtime.js";
 import type { TextFilter } from "./stream.js";
 import { toText, toWellFormed } from "./values.js";
 
@@ -24,7 +24,7 @@ function refused(why: string): SessionLogError {
 const listText = (list: unknown): string => JSON.stringify(Array.isArray(list) ? list.map(String) : []);
 
 function addTo(raw: RawChain, identity: number, scrubber: Scrubber): void {
-  if (typeof scrubber === "function") return call(() => raw.add_function(identity, scrubber as never, scrubber.name || "function"));
+  if (typeof scrubber === "function") return call(() => raw.add_function(identity, callersOwn(scrubber) as never, scrubber.name || "function"));
   if (typeof scrubber !== "object" || scrubber === null) throw refused("it is neither a function nor an object");
   if ("builtin" in scrubber) {
     const { builtin, types, except } = scrubber;
@@ -42,7 +42,7 @@ function addTo(raw: RawChain, identity: number, scrubber: Scrubber): void {
   }
   if (typeof scrubber.scrub !== "function") throw refused("it has none of scrub, builtin, pattern and values");
   const { name, maxMatchLength } = scrubber;
-  const scrub = (text: string) => scrubber.scrub(text);
+  const scrub = callersOwn((text: string) => scrubber.scrub(text));
   return call(() => raw.add_function(identity, scrub as never, typeof name === "string" ? name : "scrubber", maxMatchLength));
 }
 

@@ -57,6 +57,7 @@ export function guardAll(): void {
     assertLogInvariant: "outbound object",
     compact: "async summarize function, options options?",
     setTitle: "title text",
+    getBlob: "async name text",
     on: "event text, listener function",
     subscribe: "listener function",
   });

@@ -21,7 +21,7 @@ import { Library, quote } from "./library.js";
 import { changed, decodeEntry, freshEntry, isoTime, reading, setupOf, type Entry } from "./records.js";
 import { Rescrub } from "./rescrub.js";
 import { appendForeign, exportAs, readExport, type ImportReport } from "./transfer.js";
-import { call } from "./runtime.js";
+import { call, callersOwn } from "./runtime.js";
 import { RunStore } from "./runs.js";
 import { Session, type SessionHome } from "./session.js";
 import { toText } from "./values.js";
@@ -119,7 +119,8 @@ export class SessionStore {
   }
 
   static async open(options: OpenOptions = {}): Promise<SessionStore> {
-    const env = call(() => new glue.RawEnv(options.random as never));
+    const random = options.random === undefined ? undefined : callersOwn(options.random);
+    const env = call(() => new glue.RawEnv(random as never));
     if (options.prices !== undefined) {
       const prices = rawPrices(options.prices as never);
       call(() => env.set_prices(prices));

@@ -92,3 +92,21 @@ for (const seed of [1, 2, 3]) {
     await next.dispose();
   });
 }
+
+test("a caller's function that throws, or runs out of stack, fails its own call only", async () => {
+  const store = await SessionStore.open();
+  const session = store.create();
+  const endless = (text) => endless(text) + "x";
+  const fault = new Error("mine");
+  for (const scrubber of [endless, { scrub: endless }, () => { throw fault; }]) {
+    const end = store.registerScrubber(scrubber);
+    assert.throws(() => session.append("user/message", { text: "hi" }), (thrown) => thrown === fault || thrown instanceof RangeError);
+    end();
+  }
+  assert.equal(session.append("user/message", { text: "hi" }).seq, 0);
+  await store.dispose();
+  await assert.rejects(async () => (await SessionStore.open({ random: endless })).create(), RangeError);
+  const other = await SessionStore.open();
+  assert.equal(other.create().append("user/message", { text: "hi" }).seq, 0);
+  await other.dispose();
+});
