@@ -1,7 +1,7 @@
 // Every adapter against a loopback server that speaks its provider's stream, at every cut of the bytes.
 import assert from "node:assert/strict";
 import { afterEach, before, test } from "node:test";
-import init, { SessionLogError, createLlmAdapter, registerProvider } from "sessionlog";
+import init, { ChatSessionController, SessionLogError, SessionStore, VirtualFs, createLlmAdapter, registerProvider } from "sessionlog";
 import { anthropic, bytewise, gemini, openai, provider } from "./servers/provider.mjs";
 
 const KEY = ["sk", "made-up-key-0123456789"].join("-");
@@ -141,6 +141,40 @@ test("429 with retry-after and 5xx are tried again before the first piece, for e
   }
 });
 
+for (const [status, json, reason] of [
+  [429, { error: { message: "slow down", type: "rate_limit_error" } }, "rate_limit"], [500, {}, "server_error"], [502, {}, "server_error"], [503, { error: { status: "UNAVAILABLE" } }, "overloaded"],
+  [529, { error: { type: "overloaded_error" } }, "overloaded"], [408, {}, "server_error"], [500, { error: { type: "overloaded_error", message: "Overloaded" } }, "overloaded"],
+]) {
+  test(`a refusal with ${status}${json.error ? ` (${json.error.type ?? json.error.status})` : ""} that does not pass is ${reason} for every provider, after four attempts`, async () => {
+    for (const make of [openaiAt, anthropicAt, geminiAt]) {
+      const server = await serve({ status, json, headers: { "retry-after": "0" } });
+      const { error } = await collect(make(server));
+      assert.deepEqual([error.details.reason, error.details.status, server.requests.length], [reason, status, 4]);
+    }
+  });
+}
+
+test("retry-after as a date is waited for", async () => {
+  const until = Math.ceil(Date.now() / 1000) * 1000 + 1000;
+  const server = await serve({ status: 429, headers: { "retry-after": new Date(until).toUTCString() } }, openai.text(["ok"]));
+  assert.equal(text(await collect(openaiAt(server))), "ok");
+  assert.ok(server.requests[1].at >= until - 20, `${until - server.requests[1].at} ms early`);
+});
+
+test("server-sent events of every make: a byte order mark, CR alone, CRLF, comments, several data lines, other fields, no last blank line", async () => {
+  const payload = (content, finish_reason = null) => JSON.stringify({ id: "x", choices: [{ index: 0, delta: { content }, finish_reason }] });
+  const halves = (json) => { const at = json.indexOf(",") + 1; return [json.slice(0, at), json.slice(at)]; };
+  for (const end of ["\n", "\r\n", "\r"]) {
+    const [a, b] = halves(payload("Grü"));
+    const stream = [
+      `\ufeff: a comment${end}${end}`, `event: message${end}id: 7${end}retry: 10${end}data: ${a}${end}data:${b}${end}${end}`, `:${end}data:${payload("ße 🔥")}${end}: inside${end}${end}`,
+      `unknown: field${end}${end}`, `data: ${payload("", "stop")}`,
+    ].join("");
+    const got = await collect(openaiAt(await serve(stream)));
+    assert.deepEqual([got.error, text(got), finish(got).reason], [null, "Grüße 🔥", "stop"], JSON.stringify(end));
+  }
+});
+
 test("it is not tried for ever, and a long wish of the server is told at once", async () => {
   const always = await serve({ status: 500, headers: { "retry-after": "0" } });
   assert.equal((await collect(openaiAt(always))).error.details.reason, "server_error");
@@ -181,6 +215,22 @@ test("errors inside a stream", async () => {
   assert.equal(inGemini.error.details.reason, "overloaded");
   const broken = await collect(openaiAt(await serve("data: {not json}\n\n")));
   assert.equal(broken.error.details.reason, "bad_stream");
+});
+
+test("errors inside a stream have one set of codes, whoever says them", async () => {
+  const said = (error) => `data: ${JSON.stringify({ error })}\n\n`;
+  for (const [error, reason] of [
+    [{ type: "rate_limit_error", message: "slow down" }, "rate_limit"], [{ type: "overloaded_error", message: "Overloaded" }, "overloaded"], [{ type: "api_error", message: "Internal server error" }, "server_error"],
+    [{ type: "authentication_error", message: "no" }, "auth"], [{ type: "permission_error", message: "no" }, "permission"], [{ type: "invalid_request_error", message: "tools.0" }, "invalid_request"],
+    [{ type: "invalid_request_error", message: "prompt is too long: 210000 tokens > 200000 maximum" }, "context_overflow"], [{ code: 429, status: "RESOURCE_EXHAUSTED", message: "quota per minute" }, "rate_limit"],
+    [{ code: 503, status: "UNAVAILABLE", message: "busy" }, "overloaded"], [{ code: 500, status: "INTERNAL", message: "oops" }, "server_error"], [{ code: "insufficient_quota", message: "You exceeded your current quota" }, "quota"],
+    [{ message: "something" }, "provider_error"],
+  ]) {
+    for (const [make, stream] of [[openaiAt, said(error)], [anthropicAt, anthropic.error(error)], [geminiAt, said(error)]]) {
+      const got = await collect(make(await serve(stream)));
+      assert.equal(got.error?.details.reason, reason, JSON.stringify(error));
+    }
+  }
 });
 
 test("stopping a slow stream ends the transfer", async () => {
@@ -278,6 +328,47 @@ test("ai-sdk: the SDK's own mock model", async () => {
   const [sent] = model.doStreamCalls;
   assert.deepEqual(sent.prompt, [{ role: "system", content: "be kind" }, { role: "user", content: [{ type: "text", text: "hi" }] }]);
   assert.equal(sent.tools[0].name, "read");
+});
+
+test("ai-sdk: what providers put on text, thoughts and calls goes into the log and back onto the same parts", async () => {
+  const { MockLanguageModelV3, simulateReadableStream } = await import("ai/test").then(async (mocks) => ({ ...mocks, ...(await import("ai")) }));
+  const usage = { inputTokens: { total: 3 }, outputTokens: { total: 1 } };
+  const finish = (unified) => ({ type: "finish", finishReason: { unified, raw: "x" }, usage });
+  for (const [provider, parts, right] of [
+    ["google.generative-ai", [
+      { type: "reasoning-start", id: "0" }, { type: "reasoning-delta", id: "0", delta: "hm" }, { type: "reasoning-end", id: "0", providerMetadata: { google: { thoughtSignature: "cg==" } } },
+      { type: "text-start", id: "1" }, { type: "text-delta", id: "1", delta: "look" }, { type: "text-delta", id: "1", delta: "ing", providerMetadata: { google: { thoughtSignature: "dA==" } } }, { type: "text-end", id: "1" },
+      { type: "tool-call", toolCallId: "c1", toolName: "t", input: "{}", providerMetadata: { google: { thoughtSignature: "Yw==" } } },
+    ], [
+      { type: "reasoning", text: "hm", providerOptions: { google: { thoughtSignature: "cg==" } } }, { type: "text", text: "looking", providerOptions: { google: { thoughtSignature: "dA==" } } },
+      { type: "tool-call", toolCallId: "c1", toolName: "t", input: {}, providerOptions: { google: { thoughtSignature: "Yw==" } } },
+    ]],
+    ["anthropic.messages", [
+      { type: "reasoning-start", id: "0" }, { type: "reasoning-delta", id: "0", delta: "hm" }, { type: "reasoning-delta", id: "0", delta: "", providerMetadata: { anthropic: { signature: "c2ln" } } }, { type: "reasoning-end", id: "0" },
+      { type: "reasoning-start", id: "1", providerMetadata: { anthropic: { redactedData: "QQ==" } } }, { type: "reasoning-end", id: "1" },
+      { type: "tool-call", toolCallId: "c1", toolName: "t", input: "{}" },
+    ], [
+      { type: "reasoning", text: "hm", providerOptions: { anthropic: { signature: "c2ln" } } }, { type: "reasoning", text: "", providerOptions: { anthropic: { redactedData: "QQ==" } } },
+      { type: "tool-call", toolCallId: "c1", toolName: "t", input: {} },
+    ]],
+    ["openai.responses", [
+      { type: "reasoning-start", id: "rs_1:0", providerMetadata: { openai: { itemId: "rs_1", reasoningEncryptedContent: null } } }, { type: "reasoning-delta", id: "rs_1:0", delta: "hm" },
+      { type: "reasoning-end", id: "rs_1:0", providerMetadata: { openai: { itemId: "rs_1", reasoningEncryptedContent: "ZW5j" } } },
+      { type: "text-start", id: "msg_1", providerMetadata: { openai: { itemId: "msg_1" } } }, { type: "text-delta", id: "msg_1", delta: "looking" }, { type: "text-end", id: "msg_1" },
+      { type: "tool-call", toolCallId: "c1", toolName: "t", input: "{}", providerMetadata: { openai: { itemId: "fc_1" } } },
+    ], [
+      { type: "reasoning", text: "hm", providerOptions: { openai: { itemId: "rs_1", reasoningEncryptedContent: "ZW5j" } } }, { type: "text", text: "looking", providerOptions: { openai: { itemId: "msg_1" } } },
+      { type: "tool-call", toolCallId: "c1", toolName: "t", input: {}, providerOptions: { openai: { itemId: "fc_1" } } },
+    ]],
+  ]) {
+    const streams = [[...parts, finish("tool-calls")], [{ type: "text-start", id: "9" }, { type: "text-delta", id: "9", delta: "done" }, { type: "text-end", id: "9" }, finish("stop")]];
+    const model = new MockLanguageModelV3({ provider, modelId: "mock", doStream: async () => ({ stream: simulateReadableStream({ chunks: [{ type: "stream-start", warnings: [] }, ...streams.shift()] }) }) });
+    const store = await SessionStore.open({ scrubbers: [{ builtin: "secrets" }] });
+    const controller = new ChatSessionController({ store, fs: await VirtualFs.open(), outputFn: () => {} });
+    const done = await controller.executeTask("go", { model: "ai-sdk/", providerOptions: { model }, tools: [{ name: "t", description: "", parameters: {}, run: () => "ok" }] });
+    assert.deepEqual([done.runResult.status, done.runResult.finalAnswer?.content], ["completed", "done"], provider);
+    assert.deepEqual(model.doStreamCalls[1].prompt.find(({ role }) => role === "assistant").content, right, provider);
+  }
 });
 
 test("ai-sdk: its OpenAI-compatible provider against the loopback server", async () => {

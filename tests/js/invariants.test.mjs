@@ -313,3 +313,51 @@ test("the latest run with a journal is found behind runs without one, and its jo
   assert.deepEqual(run.journal.checkHealth(), { totalEntries: 1, corruptedEntries: 0, orphanedPending: 0, healthy: true });
   await run.end();
 });
+
+// ------------------------------------------------------------------- lessons, through the controller
+
+test("A01: interrupted with one of two results, killed, reloaded: the next request answers both in the next message, and the log stands as it was", async () => {
+  const backend = memoryBackend();
+  const { controller, session } = await world({ backend });
+  let running = false;
+  const tools = [tool("quick", () => "ok"), tool("hangs", () => ((running = true), new Promise(() => {})))];
+  void controller.executeTask("go", script([[call("t1", "quick"), call("t2", "hangs")]], { tools }));
+  await until(() => running);
+  await session.flush();
+  const copy = memoryBackend();
+  for (const [key, value] of backend.map) copy.map.set(key, value.slice());
+  const again = await SessionStore.open({ storage: { kind: "custom", backend: copy } });
+  const stored = await again.read(session.id);
+  const back = await again.resume(session.id);
+  assert.deepEqual(back.events.slice(0, stored.length), stored);
+  const other = new ChatSessionController({ store: again, fs: await VirtualFs.open(), session: back, outputFn: () => {} });
+  const requests = [];
+  const asked = (target) => ({ provider: "p", model: "m", target, async *stream({ request }) { requests.push(request.messages); yield { type: "text", text: "ok" }; } });
+  await other.executeTask("next", demo, { adapter: asked("anthropic") });
+  const [, assistant, results] = requests[0];
+  assert.deepEqual(assistant.content.map(({ type, id }) => [type, id]), [["tool_use", "t1"], ["tool_use", "t2"]]);
+  assert.deepEqual(results.content.map(({ type, tool_use_id, is_error }) => [type, tool_use_id, is_error === true]), [["tool_result", "t1", false], ["tool_result", "t2", true], ["text", undefined, false]]);
+  assert.match(JSON.stringify(results.content[1]), /outcome is unknown/);
+  await other.executeTask("more", demo, { adapter: asked("openai-chat") });
+  assert.deepEqual(requests[1].slice(1, 5).map(({ role, tool_call_id }) => [role, tool_call_id]), [["assistant", undefined], ["tool", "t1"], ["tool", "t2"], ["user", undefined]]);
+  const derive = () => JSON.stringify(back.deriveRequest({ target: "anthropic" }));
+  assert.equal(derive(), derive());
+});
+
+test("G01: calls on a session that a run is writing to, all at once, on a slow store: all resolve, in order, none is lost", async () => {
+  const backend = memoryBackend({ delay: 5 });
+  const { controller, session } = await world({ backend });
+  const running = controller.executeTask("say one two three\nwait 100", demo);
+  await until(() => session.seq > 3);
+  const [a, b, messages, c] = await Promise.all([
+    session.appendDurable("context/injected", { text: "a" }), session.append("context/injected", { text: "b" }), session.deriveMessages(), session.appendDurable("context/injected", { text: "c" }),
+    session.flush(),
+  ]);
+  assert.ok(messages.length >= 1);
+  assert.equal((await running).runResult.status, "completed");
+  assert.ok(a.seq < b.seq && b.seq < c.seq);
+  await session.flush();
+  const again = await SessionStore.open({ storage: { kind: "custom", backend } });
+  assert.deepEqual(await again.read(session.id), session.events);
+  assert.deepEqual(session.events.map(({ seq }) => seq), session.events.map((_, seq) => seq));
+});

@@ -126,3 +126,32 @@ test("a tab that follows may answer; whoever answers first settles it, once", as
   assert.equal(await writer.evaluate(() => files.readText("/a.txt")), "x");
   await context.close();
 });
+
+test("`ask`: the tab that writes is killed while it waits; the one that followed leads, answers, goes on; the tool runs once", async () => {
+  const context = await browser.newContext();
+  const writer = await tab(context);
+  await writer.evaluate(() => void controller.executeTask("append log.txt: once", asking));
+  await waiting(writer);
+  await writer.evaluate(() => session.flush());
+  const follower = await tab(context, "ask");
+  assert.equal(await follower.evaluate(() => session.readOnly), true);
+  await writer.close({ runBeforeUnload: false });
+  await follower.waitForFunction(() => !session.readOnly, null, { timeout: 5000 });
+  const owed = await follower.evaluate(() => [session.pendingCalls().map(({ name, state }) => [name, state]), session.events.at(-1).type]);
+  assert.deepEqual(owed, [[["append_file", "not-started"]], "approval/requested"]);
+  // A third one follows and says yes while the second waits.
+  await follower.evaluate(() => void (globalThis.run = controller.resumeTurn(asking)));
+  await waiting(follower);
+  const third = await tab(context, "ask");
+  await third.waitForFunction(() => session.events.some(({ type }) => type === "approval/requested"), null, { timeout: 5000 });
+  await third.evaluate(() => controller.resolveApproval(session.pendingCalls()[0].id, "approved"));
+  assert.equal(await follower.evaluate(async () => (await run).runResult.status), "completed");
+  const told = await follower.evaluate(() => ({
+    verdicts: session.events.filter(({ type }) => type === "approval/resolved").map(({ data }) => data.verdict),
+    asked: session.events.filter(({ type }) => type === "approval/requested").length,
+    calls: session.events.filter(({ type }) => type === "tool/call").length,
+    text: files.readText("/log.txt"), verify: session.verify(),
+  }));
+  assert.deepEqual(told, { verdicts: ["approved"], asked: 1, calls: 1, text: "once", verify: null });
+  await context.close();
+});

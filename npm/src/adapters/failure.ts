@@ -48,7 +48,7 @@ export function reasonFor(status: number, code: string, message: string): Provid
   if (status === 404) return "not_found";
   if (status === 429) return "rate_limit";
   if (status === 529 || status === 503 || /overloaded/i.test(words)) return "overloaded";
-  if (status >= 500) return "server_error";
+  if (status >= 500 || status === 408 || status === 425) return "server_error";
   return "invalid_request";
 }
 
