@@ -235,6 +235,8 @@ export class ChatSessionController {
     };
     audit.record({ type: "run/ended", data: { status: run.status, costCents: run.costCents } });
     const changed = journal.hasEntries || files.journal.hasEntries;
+    const { barriers } = files.journal;
+    if (barriers.length > 0) warn(`what these held before was over the limit; undo cannot take it back: ${barriers.slice(0, 10).join(", ")}${barriers.length > 10 ? " …" : ""}`);
     await attempt("the journal of the run", () => files.end());
     if (changed) await attempt("the files of the run", () => this.#options.fs.flush());
     await attempt("the audit of the run", () => this.#runs.save({ ...run, endedAt: this.#store.now(), hasUndo: changed }, audit));

@@ -7,7 +7,8 @@ import type { RawFiles } from "./glue.js";
 import { SessionLogError, toError } from "./errors.js";
 import { call } from "./runtime.js";
 
-type Batch = Parameters<KeyValueBackend["transact"]>[0];
+/** From the one that `counts` on, the change is in the store. */
+type Batch = Parameters<KeyValueBackend["transact"]>[0] & { counts: boolean };
 type Pair = [string, Uint8Array];
 
 const later = globalThis.setTimeout;
@@ -25,7 +26,9 @@ function rest(ms: number): Promise<void> {
 }
 
 export class FilesWriter {
-  readonly #raw: RawFiles;
+  #raw: RawFiles;
+  /** Told when the store has everything. */
+  readonly #settled: () => void;
   readonly #backend: KeyValueBackend;
   /** Taken out of the module and not yet acknowledged, oldest first. */
   #queue: Batch[] = [];
@@ -36,8 +39,9 @@ export class FilesWriter {
   #waiting: Promise<void> = Promise.resolve();
   lastError: SessionLogError | null = null;
 
-  constructor(raw: RawFiles, backend: KeyValueBackend) {
+  constructor(raw: RawFiles, backend: KeyValueBackend, settled: () => void) {
     this.#raw = raw;
+    this.#settled = settled;
     this.#backend = backend;
     this.#rearm();
     void this.#loop();
@@ -71,8 +75,8 @@ export class FilesWriter {
         await this.flush();
         pause = INTERVAL_MS;
       } catch {
-        // Another writer has the store: trying again would not help.
-        if (this.lastError?.code === "conflict") return;
+        // Another writer has the store: trying again would not help until the files are read anew.
+        if (this.lastError?.code === "conflict") continue;
         // Kept in the queue and in `lastError`; tried again, more slowly each time.
         pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
         this.changed();
@@ -82,11 +86,11 @@ export class FilesWriter {
 
   #drain(): Batch[] {
     const { maxValueBytes = 1 << 20, maxBatch = 5_000 } = this.#backend;
-    const lists = call(() => this.#raw.drain(maxValueBytes, maxBatch)) as Array<[Array<[string, Uint8Array | null]>, Pair[], string[]]>;
-    return lists.map(([checks, puts, deletes]) => ({ checks: checks.map(([key, equals]) => ({ key, equals })), puts, deletes }));
+    const lists = call(() => this.#raw.drain(maxValueBytes, maxBatch)) as Array<[Array<[string, Uint8Array | null]>, Pair[], string[], boolean]>;
+    return lists.map(([checks, puts, deletes, counts]) => ({ checks: checks.map(([key, equals]) => ({ key, equals })), puts, deletes, counts }));
   }
 
-  async #send(batch: Batch): Promise<void> {
+  async #send({ counts: _, ...batch }: Batch): Promise<void> {
     try {
       await this.#backend.transact(batch);
     } catch (thrown) {
@@ -97,7 +101,7 @@ export class FilesWriter {
   }
 
   /** A batch that claims the store and was acknowledged too late fails its own check when it is sent again. */
-  async #wasApplied(batch: Batch): Promise<boolean> {
+  async #wasApplied(batch: Omit<Batch, "counts">): Promise<boolean> {
     const head = batch.checks?.[0]?.key;
     const claim = batch.puts?.find(([key]) => key === head)?.[1];
     if (head === undefined || claim === undefined) return false;
@@ -115,6 +119,7 @@ export class FilesWriter {
         this.#queue.shift();
       }
       this.lastError = null;
+      this.#settled();
     } catch (thrown) {
       this.lastError = toError(thrown);
       throw this.lastError;
@@ -129,7 +134,7 @@ export class FilesWriter {
   }
 
   /**
-   * Makes a change and writes it at once; when the store refuses its first batch, `undo` takes the change back.
+   * Makes a change and writes it at once; when the store refuses a batch before it has the change, `undo` takes it back.
    * Resolves with the refusal, or null.
    */
   commit(change: () => void, undo: () => void): Promise<SessionLogError | null> {
@@ -142,23 +147,41 @@ export class FilesWriter {
       }
       change();
       this.#queue = this.#drain();
-      const first = this.#queue[0];
-      if (first === undefined) return null;
+      let sent = 0;
       try {
-        await this.#send(first);
+        for (let batch = this.#queue[0]; batch !== undefined; batch = this.#queue[0]) {
+          await this.#send(batch);
+          this.#queue.shift();
+          sent += 1;
+          if (batch.counts) break;
+        }
       } catch (thrown) {
-        // Nothing of it is in the store, as far as the store says: what the module drains next puts all of it right.
+        // Nothing of it counts in the store, as far as the store says: what the module drains next puts all of it right.
         this.#queue = [];
+        call(() => this.#raw.refused(sent));
         undo();
         this.changed();
         return toError(thrown);
       }
-      this.#queue.shift();
       await this.#write().catch(() => this.changed());
       return null;
     };
     const done = this.#tail.then(work);
     this.#tail = done.then(() => {}, () => {});
+    return done;
+  }
+
+  /** Reads the store anew and goes on from there; what waited to be written is dropped. */
+  replace(load: () => Promise<RawFiles>, put: (raw: RawFiles) => void): Promise<void> {
+    const done = this.#tail.then(async () => {
+      const raw = await load();
+      put(raw);
+      this.#raw = raw;
+      this.#queue = [];
+      this.lastError = null;
+      this.changed();
+    });
+    this.#tail = done.catch(() => {});
     return done;
   }
 

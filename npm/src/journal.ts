@@ -24,6 +24,11 @@ export class UndoJournal {
     return call(() => this.#core.live().changed_paths(this.runId));
   }
 
+  /** Paths that held more than `maxImageBytes` when the run changed them: undo cannot take them back. */
+  get barriers(): string[] {
+    return call(() => this.#core.live().barriers(this.runId));
+  }
+
   preview(): UndoReport {
     return JSON.parse(call(() => this.#core.live().preview(this.runId, 0))) as UndoReport;
   }

@@ -25,7 +25,8 @@ function toBinary(bytes: Uint8Array, mask = 0xff): string {
 
 const decoders: { [encoding: string]: (bytes: Uint8Array) => string } = {
   utf8: (bytes) => utf8.decode(bytes),
-  utf16le: (bytes) => new TextDecoder("utf-16le", { ignoreBOM: true }).decode(bytes),
+  // Half a unit at the end is left out.
+  utf16le: (bytes) => new TextDecoder("utf-16le", { ignoreBOM: true }).decode(bytes.subarray(0, bytes.length & ~1)),
   latin1: (bytes) => toBinary(bytes),
   ascii: (bytes) => toBinary(bytes, 0x7f),
   hex: (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join(""),
@@ -58,6 +59,11 @@ function nameOf(encoding: string): string {
   const name = aliases[lower] ?? lower;
   if (Object.hasOwn(decoders, name)) return name;
   throw Object.assign(new TypeError(`Unknown encoding: ${encoding}`), { code: "ERR_UNKNOWN_ENCODING" });
+}
+
+export function isEncoding(encoding: unknown): boolean {
+  const lower = String(encoding).toLowerCase();
+  return Object.hasOwn(decoders, aliases[lower] ?? lower);
 }
 
 export function decode(bytes: Uint8Array, encoding: string): string {

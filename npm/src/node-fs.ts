@@ -1,11 +1,13 @@
 // A face like `node:fs`: one table of synchronous calls, from which the callbacks and the promises are made.
 import type { NodeFs } from "../types/index.js";
 import { SessionLogError } from "./errors.js";
-import { asBuffer, decode, encode } from "./node-encoding.js";
+import { type CopyOptions, copyTree } from "./node-cp.js";
+import { asBuffer, decode, encode, isEncoding } from "./node-encoding.js";
 import { EACCES, EBADF, EEXIST, EISDIR, EPERM, argumentError, nodeError } from "./node-error.js";
 import { OpenFile, flagsOf, openBits } from "./node-handle.js";
 import { DIRECTORY, Dir, Dirent, Stats, bigStats, constants } from "./node-stats.js";
-import { errnoOf } from "./files-error.js";
+import { errnoOf, fileError } from "./files-error.js";
+import { dirname, join, makeDirs, realpath, resolve } from "./node-paths.js";
 import { watchFiles } from "./node-watch.js";
 import { DIR_ONLY, FORCE, LEAF_ONLY, RECURSIVE, type FilesFace } from "./vfs.js";
 
@@ -39,7 +41,12 @@ function toBytes(data: Data, encoding: string | null | undefined): Uint8Array {
 }
 
 function optionsOf(options: Options | string | null | undefined): Options {
-  return typeof options === "string" ? { encoding: options } : (options ?? {});
+  const given = typeof options === "string" ? { encoding: options } : (options ?? {});
+  const { encoding } = given;
+  if (encoding != null && encoding !== "buffer" && !isEncoding(encoding)) {
+    throw argumentError("ERR_INVALID_ARG_VALUE", `The argument 'encoding' is invalid encoding. Received '${String(encoding)}'`);
+  }
+  return given;
 }
 
 function out(bytes: Uint8Array, encoding: string | null | undefined): Uint8Array | string {
@@ -52,22 +59,18 @@ function named(name: string, encoding: string | null | undefined): string | Uint
 
 function timeOf(time: number | string | Date): number {
   const ms = time instanceof Date ? time.getTime() : Number(time) * 1000;
-  if (!Number.isFinite(ms)) throw argumentError("ERR_INVALID_ARG_TYPE", 'The "mtime" argument must be of type number, string or an instance of Date.');
+  if (!Number.isFinite(ms)) throw argumentError("ERR_INVALID_ARG_TYPE", 'The "time" argument must be an instance of Date or an Time in seconds.');
   return Math.round(ms);
 }
 
 function modeOf(mode: number | string | undefined, fallback: number): number {
-  return mode === undefined ? fallback : typeof mode === "string" ? parseInt(mode, 8) : mode;
-}
-
-function join(dir: string, name: string): string {
-  return dir.endsWith("/") ? dir + name : `${dir}/${name}`;
-}
-
-function dirname(path: string): string {
-  const bare = path.replace(/\/+$/, "");
-  const at = bare.lastIndexOf("/");
-  return at < 0 ? "." : at === 0 ? "/" : bare.slice(0, at);
+  if (mode == null) return fallback;
+  if (typeof mode === "string") {
+    if (!/^[0-7]+$/.test(mode)) throw argumentError("ERR_INVALID_ARG_VALUE", `The argument 'mode' must be a 32-bit unsigned integer or an octal string. Received '${mode}'`);
+    return parseInt(mode, 8);
+  }
+  if (typeof mode !== "number") throw argumentError("ERR_INVALID_ARG_TYPE", `The "mode" argument must be of type number. Received type ${typeof mode}`);
+  return mode;
 }
 
 /** A SessionLogError of a file call as Node's error. */
@@ -81,6 +84,10 @@ function translate(thrown: unknown): unknown {
     }
   }
   return thrown;
+}
+
+function isDescriptor(path: unknown): path is number {
+  return Number.isInteger(path);
 }
 
 /** The synchronous calls, under their names without `Sync`. */
@@ -98,27 +105,32 @@ function makeCalls(face: FilesFace) {
       return options?.bigint === true ? bigStats(found) : found;
     } catch (thrown) {
       const errno = (thrown as SessionLogError).details?.errno;
-      if (options?.throwIfNoEntry === false && (errno === "ENOENT" || errno === "ENOTDIR")) return undefined;
+      if (options?.throwIfNoEntry === false && errno === "ENOENT") return undefined;
       throw thrown;
     }
   };
   const put = (path: PathLike | number, data: Data, options: Options | string | undefined, flag: string): void => {
     const given = optionsOf(options);
-    if (typeof path === "number") return void handle(path, "write").write(toBytes(data, given.encoding), null);
+    if (isDescriptor(path)) {
+      // Of nothing to write nothing is asked, not even whether it could be written.
+      const bytes = toBytes(data, given.encoding);
+      return bytes.length === 0 ? undefined : void handle(path, "write").write(bytes, null);
+    }
     const flags = flagsOf(given.flag, flag);
     const truncates = (flags & (constants.O_TRUNC | constants.O_APPEND)) !== 0 && (flags & constants.O_CREAT) !== 0;
     const whole = typeof data === "string" && (given.encoding == null || /^utf-?8$/i.test(given.encoding)) ? data : toBytes(data, given.encoding);
     if (truncates) return face.put(toPath(path), whole, openBits(flags), modeOf(given.mode, 0o644));
     const file = new OpenFile(face, toPath(path), flags, modeOf(given.mode, 0o644));
     try {
-      file.write(toBytes(data, given.encoding), null);
+      const bytes = toBytes(data, given.encoding);
+      if (bytes.length > 0) file.write(bytes, null);
     } finally {
       file.close();
     }
   };
-  const list = (dir: string): Dirent[] => {
+  const list = (dir: string, syscall = "scandir"): Dirent[] => {
     const raw = face.core.live();
-    const packed = face.got(raw.readdir_types(face.core.path(dir, "scandir")), "scandir", dir);
+    const packed = face.got(raw.readdir_types(face.core.path(dir, syscall)), syscall, dir);
     return packed.split("/").slice(0, -1).map((entry) => new Dirent(entry.slice(1), entry.charCodeAt(0) - 48, dir));
   };
   const listAll = (top: string, recursive: boolean): Array<[string, Dirent]> => {
@@ -126,44 +138,18 @@ function makeCalls(face: FilesFace) {
     const visit = (dir: string, prefix: string): void => {
       for (const entry of list(dir)) {
         found.push([prefix + String(entry.name), entry]);
-        if (recursive && entry.isDirectory()) visit(join(dir, String(entry.name)), `${prefix}${String(entry.name)}/`);
+        if (recursive && entry.isDirectory()) visit(dir.startsWith("/") ? resolve(dir, String(entry.name)) : join(dir, String(entry.name)), `${prefix}${String(entry.name)}/`);
       }
     };
     visit(top, "");
     return found;
-  };
-  const copyTree = (from: string, to: string, options: Options): void => {
-    const filter = options.filter as ((from: string, to: string) => boolean) | undefined;
-    if (filter !== undefined && !filter(from, to)) return;
-    const source = new Stats(face.numbers(from, options.dereference === true, "cp"));
-    const target = face.core.live().stat(to, false);
-    if (source.isDirectory()) {
-      if (options.recursive !== true) {
-        throw Object.assign(nodeError(EISDIR, "cp", from), { code: "ERR_FS_EISDIR" });
-      }
-      if (target === undefined) face.makeDir(to, true, source.mode & 0o7777);
-      for (const entry of list(from)) copyTree(join(from, String(entry.name)), join(to, String(entry.name)), options);
-      return;
-    }
-    if (target !== undefined && options.force === false) {
-      if (options.errorOnExist === true) throw Object.assign(nodeError(EEXIST, "cp", to), { code: "ERR_FS_CP_EEXIST" });
-      return;
-    }
-    face.makeDir(dirname(to), true, 0o755);
-    if (source.isSymbolicLink()) {
-      if (target !== undefined) face.remove(to, LEAF_ONLY, "unlink");
-      face.symlink(face.readlink(from), to);
-    } else {
-      face.copy(from, to);
-      if (options.preserveTimestamps === true) face.setTime(to, source.mtimeMs, true, "utime");
-    }
   };
   const exists = (path: string): void => void face.numbers(path, true, "chown");
 
   const calls = {
     readFile(path: PathLike | number, options?: Options | string | null): Uint8Array | string {
       const { encoding, flag } = optionsOf(options);
-      if (typeof path === "number") return out(handle(path, "read").readAll(), encoding);
+      if (isDescriptor(path)) return out(handle(path, "fstat").readAll(), encoding);
       const where = toPath(path);
       if (flag !== undefined && flag !== "r") {
         const file = new OpenFile(face, where, flagsOf(flag, "r"), 0o666);
@@ -196,11 +182,13 @@ function makeCalls(face: FilesFace) {
       const names = face.readdir(dir);
       return encoding == null ? names : names.map((name) => named(name, encoding));
     },
-    opendir(path: PathLike): Dir { return new Dir(toPath(path), list(toPath(path))); },
+    opendir(path: PathLike): Dir { return new Dir(toPath(path), list(toPath(path), "opendir")); },
     mkdir(path: PathLike, options?: Options | number | string): string | undefined {
       const given: Options = typeof options === "object" && options !== null ? options : options === undefined ? {} : { mode: options as number };
-      const made = face.makeDir(toPath(path), given.recursive === true, modeOf(given.mode, 0o755));
-      return given.recursive === true ? made : undefined;
+      const where = toPath(path);
+      if (given.recursive === true) return makeDirs(face, where, modeOf(given.mode, 0o755));
+      face.makeDir(where, false, modeOf(given.mode, 0o755));
+      return undefined;
     },
     mkdtemp(prefix: PathLike, options?: Options | string): unknown {
       const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
@@ -217,8 +205,8 @@ function makeCalls(face: FilesFace) {
     rm(path: PathLike, options?: Options): void {
       const where = toPath(path);
       const recursive = options?.recursive === true;
-      const there = recursive ? undefined : face.core.live().stat(where, false);
-      if (there?.[0] === DIRECTORY) {
+      const there = stats(where, false, { throwIfNoEntry: options?.force !== true }) as Stats | undefined;
+      if (!recursive && there?.isDirectory() === true) {
         const error = nodeError(EISDIR, "rm", where);
         error.message = `Path is a directory: rm returned EISDIR (is a directory) ${where}`;
         throw Object.assign(error, { code: "ERR_FS_EISDIR" });
@@ -228,22 +216,20 @@ function makeCalls(face: FilesFace) {
     rename(from: PathLike, to: PathLike): void { face.rename(toPath(from, "oldPath"), toPath(to, "newPath")); },
     copyFile(from: PathLike, to: PathLike, mode = 0): void {
       const [a, b] = [toPath(from, "src"), toPath(to, "dest")];
-      const target = face.core.live().stat(b, true);
-      if ((mode & constants.COPYFILE_EXCL) !== 0 && target !== undefined) throw nodeError(EEXIST, "copyfile", a, b);
-      if (target !== undefined && face.core.live().stat(a, true)?.[5] === target[5]) return;
+      const raw = face.core.live(), source = raw.stat(a, true);
+      if (source === undefined) throw fileError(raw.errno(), "copyfile", a, b);
+      const target = raw.stat(b, true);
+      if ((mode & constants.COPYFILE_EXCL) !== 0 && (target ?? raw.stat(b, false)) !== undefined) throw nodeError(EEXIST, "copyfile", a, b);
+      if (target === undefined && source[0] === DIRECTORY && raw.stat(`${dirname(b)}/`, true) === undefined) throw fileError(raw.errno(), "copyfile", a, b);
+      if (target !== undefined && source[5] === target[5] && source[0] !== DIRECTORY) return;
       face.copy(a, b);
     },
-    cp(from: PathLike, to: PathLike, options: Options = {}): void {
-      const [a, b] = [toPath(from, "src"), toPath(to, "dest")];
-      const inside = `${b.replace(/\/+$/, "")}/`.startsWith(`${a.replace(/\/+$/, "")}/`);
-      if (inside) throw Object.assign(nodeError(22, "cp", a, b), { code: "ERR_FS_CP_EINVAL" });
-      copyTree(a, b, options);
-    },
+    cp(from: PathLike, to: PathLike, options: CopyOptions = {}): void { copyTree(face, toPath(from, "src"), toPath(to, "dest"), options); },
     symlink(target: PathLike, path: PathLike): void { face.symlink(toPath(target, "target"), toPath(path)); },
     readlink(path: PathLike, options?: Options | string | null): unknown { return named(face.readlink(toPath(path)), optionsOf(options).encoding); },
     // One name per file: undo is defined by paths.
     link(from: PathLike, to: PathLike): void { throw nodeError(EPERM, "link", toPath(from, "existingPath"), toPath(to, "newPath")); },
-    realpath(path: PathLike, options?: Options | string | null): unknown { return named(face.realpath(toPath(path)), optionsOf(options).encoding); },
+    realpath(path: PathLike, options?: Options | string | null): unknown { return named(realpath(face, toPath(path)), optionsOf(options).encoding); },
     chmod(path: PathLike, mode: number | string): void { face.chmod(toPath(path), modeOf(mode, 0) & 0o7777); },
     lchmod(path: PathLike, mode: number | string): void { face.chmod(toPath(path), modeOf(mode, 0) & 0o7777); },
     chown(path: PathLike): void { exists(toPath(path)); },
@@ -273,6 +259,7 @@ function makeCalls(face: FilesFace) {
       const at = (given.offset as number | undefined) ?? 0;
       const most = (given.length as number | undefined) ?? buffer.byteLength - at;
       const from = given.position == null || Number(given.position) < 0 ? null : Number(given.position);
+      if (most === 0) return 0;
       const bytes = handle(fd, "read").read(most, from);
       new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength).set(bytes, at);
       return bytes.length;
@@ -432,13 +419,15 @@ export function makeNodeFs(face: FilesFace): NodeFs {
     const there = (node.existsSync as (path: PathLike) => boolean)(path);
     void Promise.resolve().then(() => { callback(there); });
   };
-  (node.realpathSync as { native?: unknown }).native = node.realpathSync;
-  (node.realpath as { native?: unknown }).native = node.realpath;
+  const native = nodeStyle(((path: PathLike, options?: Options | string | null) => named(face.realpath(toPath(path)), optionsOf(options).encoding)) as Call);
+  (node.realpathSync as { native?: unknown }).native = native;
+  (node.realpath as { native?: unknown }).native = withCallback("realpath", native);
+  promises.realpath = async (...args: unknown[]) => native(...args);
   promises.open = async (...args: unknown[]) => new FileHandle(sync, (sync.open as Call as (...args: unknown[]) => number)(...args));
   for (const name of ["writeFile", "appendFile", "readFile"]) {
     const call = sync[name] as (...args: unknown[]) => unknown;
     promises[name] = async (path: unknown, data: unknown, ...rest: unknown[]) =>
-      call(path instanceof FileHandle ? path.fd : path, name === "readFile" ? data : await gather(data), ...rest);
+      call(path instanceof FileHandle ? path.fd : toPath(path as PathLike), name === "readFile" ? data : await gather(data), ...rest);
   }
   node.watch = watchFiles(face);
   promises.constants = constants;

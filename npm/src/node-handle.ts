@@ -2,6 +2,7 @@
 import { APPEND, EXCLUSIVE, MUST_EXIST, type FilesFace } from "./vfs.js";
 import { EBADF, EINVAL, EISDIR, argumentError, nodeError } from "./node-error.js";
 import { Stats, constants } from "./node-stats.js";
+import type { RawFiles } from "./glue.js";
 import { call } from "./runtime.js";
 
 const { O_ACCMODE, ...O } = { O_ACCMODE: 3, ...constants };
@@ -38,6 +39,7 @@ export class OpenFile {
   readonly #face: FilesFace;
   readonly #flags: number;
   readonly #node: number;
+  readonly #raw: RawFiles;
   #position = 0;
   #open = true;
 
@@ -48,6 +50,7 @@ export class OpenFile {
     this.#face = face;
     this.#flags = flags;
     this.#node = node;
+    this.#raw = raw;
     this.path = path;
     this.fd = ++lastFd;
     if (this.writable && this.stat().isDirectory()) {
@@ -62,7 +65,8 @@ export class OpenFile {
   get writable(): boolean { return (this.#flags & O_ACCMODE) !== O.O_RDONLY; }
 
   #live(syscall: string, allowed = true): void {
-    if (!this.#open || !allowed) throw nodeError(EBADF, syscall);
+    // After a reload another file may have this number.
+    if (!this.#open || !allowed || this.#raw !== this.#face.core.live()) throw nodeError(EBADF, syscall);
   }
 
   #done(errno: number, syscall: string): void {
@@ -93,17 +97,18 @@ export class OpenFile {
 
   write(bytes: Uint8Array, position: number | null): number {
     this.#live("write", this.writable);
+    if (bytes.length === 0) return 0;
     const append = (this.#flags & O.O_APPEND) !== 0;
     const from = append ? -1 : (position ?? this.#position);
     const { core, run, callNumber } = this.#face;
     this.#done(call(() => core.live().write_at(run, callNumber, this.#node, from, bytes, core.clock())), "write");
-    if (position === null) this.#position += bytes.length;
+    if (position === null) this.#position = append ? this.stat().size : this.#position + bytes.length;
     return bytes.length;
   }
 
   truncate(length: number): void {
-    this.#live("ftruncate", this.writable);
-    if (!(length >= 0)) throw nodeError(EINVAL, "ftruncate");
+    this.#live("ftruncate");
+    if (!(length >= 0) || !this.writable) throw nodeError(EINVAL, "ftruncate");
     const { core, run, callNumber } = this.#face;
     this.#done(call(() => core.live().truncate_node(run, callNumber, this.#node, length, core.clock())), "ftruncate");
   }

@@ -2,7 +2,7 @@
 import type { KeyValueBackend, NodeFs, RunFs as RunFsContract, Stat, StorageSpec, UndoReport } from "../types/index.js";
 import type { RawFiles } from "./glue.js";
 import { openBackend } from "./backends.js";
-import { SessionLogError } from "./errors.js";
+import { SessionLogError, toError } from "./errors.js";
 import { EILSEQ, fileError } from "./files-error.js";
 import { FilesWriter } from "./files-writer.js";
 import { UndoJournal } from "./journal.js";
@@ -14,6 +14,9 @@ const systemNow = Date.now;
 const encoder = new TextEncoder();
 const parse = JSON.parse;
 
+/** The number of no run: its calls answer EBADF. */
+const NO_RUN = 0xffff_ffff;
+
 const TYPES = ["file", "file", "directory", "symlink"] as const;
 
 /** Texts up to this length go over as text; longer ones are encoded by the engine first, which is faster. */
@@ -22,7 +25,10 @@ const SHORT_TEXT = 512;
 export const APPEND = 1, EXCLUSIVE = 2, MUST_EXIST = 4;
 export const RECURSIVE = 1, FORCE = 2, LEAF_ONLY = 4, DIR_ONLY = 8;
 
-export interface FilesOptions { storage?: StorageSpec; root?: string; maxBytes?: number; clock?: () => number }
+export interface FilesOptions { storage?: StorageSpec; root?: string; maxBytes?: number; maxImageBytes?: number; clock?: () => number }
+
+/** Larger files are barriers: a run may change them, and undo says that it cannot take that back. */
+const MAX_IMAGE_BYTES = 64 * 1024 * 1024;
 interface UndoOptions { force?: boolean; skip?: boolean }
 
 function modeOf(options: UndoOptions | undefined): number {
@@ -39,6 +45,10 @@ export class FilesCore {
   raw: RawFiles | null;
   readonly writer: FilesWriter | null;
   readonly clock: () => number;
+  /** Faces of the runs that are open, and of their calls. */
+  readonly open = new Set<RunFs>();
+  /** Paths that were changed since the store was last seen to be up to date. */
+  readonly unsaved = new Set<string>();
   /** Names of directories as they were last read; any change empties it. */
   readonly names = new Map<string, string[]>();
   readonly watchers = new Set<(kind: "rename" | "change", path: string) => void>();
@@ -62,25 +72,39 @@ export class FilesCore {
 
   changed(kind: "rename" | "change", path: string): void {
     if (this.names.size > 0) this.names.clear();
-    this.writer?.changed();
+    if (this.writer !== null) {
+      this.unsaved.add(path);
+      this.writer.changed();
+    }
     if (this.watchers.size > 0) for (const watcher of [...this.watchers]) watcher(kind, path);
   }
 
-  async back(at: number | null, work: (raw: RawFiles) => string): Promise<UndoReport> {
-    const raw = this.live();
+  /** Notes what going back has changed. */
+  changedBack({ ok, restored, deleted }: UndoReport): void {
+    if (!ok) return;
+    for (const path of restored) this.changed("rename", path);
+    for (const path of deleted) this.changed("rename", path);
+    // Directories and times stand in no list.
+    if (restored.length + deleted.length === 0) this.changed("rename", "/");
+  }
+
+  /** Undoes or redoes and stores that; `revert` takes it back when the store refuses. */
+  async back(work: (raw: RawFiles) => string, takeBack: (raw: RawFiles, now: number) => void): Promise<UndoReport> {
+    this.live();
     let report: UndoReport | undefined;
     const change = (): void => {
-      report = parse(call(() => work(raw))) as UndoReport;
-      if (report.ok) this.changed("rename", "/");
+      call(() => this.live().hold_line());
+      report = parse(call(() => work(this.live()))) as UndoReport;
+      this.changedBack(report);
     };
     const revert = (): void => {
       if (!report?.ok) return;
-      const now = this.clock();
-      call(() => (at === null ? raw.revert_redo(now) : raw.revert_undo(at, now)));
-      this.changed("rename", "/");
+      call(() => takeBack(this.live(), this.clock()));
+      this.changedBack(report);
     };
     if (this.writer === null) change();
     const refused = this.writer === null ? null : await this.writer.commit(change, revert);
+    if (this.raw !== null) call(() => this.live().settle());
     if (refused === null) return report as UndoReport;
     const path = report?.restored[0] ?? report?.deleted[0] ?? "";
     return {
@@ -90,17 +114,42 @@ export class FilesCore {
   }
 
   async undo(run: string | undefined, options: UndoOptions | undefined): Promise<UndoReport> {
-    const order = call(() => this.live().undoable());
-    const place = run === undefined ? 0 : order.indexOf(run);
-    const at = place < 0 ? 0 : order.length - 1 - place;
-    return this.back(at, (raw) => raw.undo(run, modeOf(options), this.clock()));
+    let at = 0;
+    const work = (raw: RawFiles): string => {
+      const order = raw.undoable();
+      const place = run === undefined ? 0 : order.indexOf(run);
+      at = place < 0 ? 0 : order.length - 1 - place;
+      return raw.undo(run, modeOf(options), this.clock());
+    };
+    return this.back(work, (raw, now) => raw.revert_undo(at, now));
+  }
+
+  async rewind(run: string, options: UndoOptions | undefined): Promise<UndoReport> {
+    let count = 0;
+    const work = (raw: RawFiles): string => {
+      count = raw.undoable().indexOf(run) + 1;
+      return raw.rewind(run, modeOf(options), this.clock());
+    };
+    return this.back(work, (raw, now) => raw.revert_rewind(count, now));
+  }
+
+  /** Puts another tree in place of this one; runs that were open here are over. */
+  replace(raw: RawFiles): void {
+    const old = this.live();
+    for (const run of this.open) run.cutOff();
+    this.open.clear();
+    this.names.clear();
+    this.unsaved.clear();
+    this.raw = raw;
+    call(() => old.free());
+    for (const watcher of [...this.watchers]) watcher("rename", "/");
   }
 }
 
 /** The calls that the user's face and a run's face have in common. */
 export class FilesFace {
   /** @internal */ readonly core: FilesCore;
-  /** @internal */ readonly run: number;
+  /** @internal */ run: number;
   /** @internal */ readonly callNumber: number;
   #node: NodeFs | null = null;
 
@@ -201,6 +250,7 @@ export class FilesFace {
   rename(from: string, to: string): void {
     const raw = this.core.live(), a = this.core.path(from, "rename"), b = this.core.path(to, "rename"), now = this.core.clock();
     this.done(call(() => raw.rename(this.run, this.callNumber, a, b, now)), "rename", "rename", from, to);
+    if (this.core.writer !== null) this.core.unsaved.add(from);
   }
 
   copy(from: string, to: string, options?: { recursive?: boolean }): void {
@@ -263,7 +313,7 @@ export class FilesFace {
   }
 
   async redo(options?: UndoOptions): Promise<UndoReport> {
-    return this.core.back(null, (raw) => raw.redo(modeOf(options), this.core.clock()));
+    return this.core.back((raw) => raw.redo(modeOf(options), this.core.clock()), (raw, now) => raw.revert_redo(now));
   }
 
   get undoable(): string[] {
@@ -276,7 +326,13 @@ export class FilesFace {
 
   async flush(): Promise<void> {
     this.core.live();
-    await this.core.writer?.flush();
+    const { writer, unsaved } = this.core;
+    if (writer === null) return;
+    try {
+      await writer.flush();
+    } catch (thrown) {
+      throw toError(thrown).code === "conflict" ? stale(unsaved) : thrown;
+    }
   }
 
   /** The bytes of all files together. */
@@ -294,6 +350,12 @@ function statOf(numbers: Float64Array): Stat {
   return { type: TYPES[type] ?? "file", size, mode, mtimeMs };
 }
 
+/** What a writer gets that was overtaken; the paths are those whose changes the store does not have. */
+function stale(unsaved: Set<string>): SessionLogError {
+  const paths = [...unsaved].sort();
+  return new SessionLogError("conflict", "another writer has changed these files: reload() reads them anew", { unsaved: paths.slice(0, 100), count: paths.length });
+}
+
 function whole(n: number, what: string): number {
   if (!Number.isInteger(n) || n < 0) throw new SessionLogError("invalid_argument", `${what} is a whole number`);
   return n & 0o7777;
@@ -301,27 +363,59 @@ function whole(n: number, what: string): number {
 
 /** The user's face of one tree: what it changes is never journaled. */
 export class VirtualFs extends FilesFace {
-  readonly #closing: () => Promise<void>;
+  readonly #opened: Opened;
   #disposed: Promise<void> | null = null;
+  #limits: Limits;
 
   /** @internal */
-  constructor(core: FilesCore, closing: () => Promise<void>) {
-    super(core, 0, 0);
-    this.#closing = closing;
+  constructor(opened: Opened, limits: Limits) {
+    super(opened.core, 0, 0);
+    this.#opened = opened;
+    this.#limits = limits;
+    this.#limit(opened.core.live());
+  }
+
+  #limit(raw: RawFiles): void {
+    const { bytes, image } = this.#limits;
+    call(() => raw.set_max_bytes(bytes));
+    call(() => raw.set_image_limit(image));
   }
 
   static async open(options: FilesOptions = {}): Promise<VirtualFs> {
-    const { storage, root = "default", maxBytes, clock = systemNow } = options;
+    const { storage, root = "default", maxBytes = Infinity, maxImageBytes = MAX_IMAGE_BYTES, clock = systemNow } = options;
     if (typeof root !== "string") throw new SessionLogError("invalid_argument", "root is a string");
-    if (maxBytes !== undefined && !(maxBytes >= 0)) throw new SessionLogError("invalid_argument", "maxBytes is a number of bytes");
-    const opened = await openTree(storage, root, clock);
-    if (maxBytes !== undefined) call(() => opened.core.live().set_max_bytes(maxBytes === Infinity ? -1 : maxBytes));
-    return new VirtualFs(opened.core, opened.close);
+    const limits = { bytes: limitOf(maxBytes, "maxBytes"), image: limitOf(maxImageBytes, "maxImageBytes") };
+    return new VirtualFs(await openTree(storage, root, clock), limits);
   }
 
   /** Changes the limit of the bytes of all files together; null is none. */
   setMaxBytes(limit: number | null): void {
-    call(() => this.core.live().set_max_bytes(limit ?? -1));
+    this.#limits.bytes = limitOf(limit ?? Infinity, "limit");
+    this.#limit(this.core.live());
+  }
+
+  /** Changes the limit of the bytes of one file that journals keep; null is none. */
+  setMaxImageBytes(limit: number | null): void {
+    this.#limits.image = limitOf(limit ?? Infinity, "limit");
+    this.#limit(this.core.live());
+  }
+
+  /**
+   * Reads the files anew from the store, after a `conflict`: another writer has changed them. What was changed here and is
+   * not stored is gone, save with `keep`: then the changed paths are put over what the other writer left. Runs that were
+   * open here are over; what the store has of them can be undone.
+   */
+  async reload(options?: { keep?: boolean }): Promise<void> {
+    const { core } = this;
+    core.live();
+    if (this.#opened.load === null || core.writer === null) return;
+    await core.writer.replace(this.#opened.load, (raw) => {
+      this.#limit(raw);
+      const old = core.live(), kept = options?.keep === true ? [...core.unsaved] : [];
+      for (const path of kept) carryOver(old, raw, path, core.clock());
+      core.replace(raw);
+      for (const path of kept) core.changed("rename", path);
+    });
   }
 
   beginRun(runId: string): RunFs {
@@ -344,10 +438,7 @@ export class VirtualFs extends FilesFace {
   async rewind(runId: string, options?: UndoOptions & { preview?: boolean }): Promise<UndoReport> {
     const raw = this.core.live();
     if (options?.preview === true) return parse(call(() => raw.preview_rewind(runId, modeOf(options)))) as UndoReport;
-    const report = parse(call(() => raw.rewind(runId, modeOf(options), this.core.clock()))) as UndoReport;
-    if (report.ok) this.core.changed("rename", "/");
-    await this.flush();
-    return report;
+    return this.core.rewind(runId, options);
   }
 
   /** What was found damaged when the files were opened. */
@@ -356,7 +447,7 @@ export class VirtualFs extends FilesFace {
   }
 
   dispose(): Promise<void> {
-    return (this.#disposed ??= this.#closing());
+    return (this.#disposed ??= this.#opened.close());
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -368,18 +459,26 @@ export class VirtualFs extends FilesFace {
 export class RunFs extends FilesFace implements RunFsContract {
   readonly runId: string;
   readonly journal: UndoJournal;
-  readonly #calls = new Map<string, number>();
+  readonly #calls = new Map<string, RunFs>();
 
   /** @internal */
   constructor(core: FilesCore, runId: string, run: number, callNumber: number) {
     super(core, run, callNumber);
     this.runId = runId;
     this.journal = new UndoJournal(core, runId, this);
+    core.open.add(this);
+  }
+
+  /** The tree that the run was begun on is not there any more. @internal */
+  cutOff(): void {
+    this.run = NO_RUN;
+    this.#calls.clear();
   }
 
   /** Ends the run; what it did can then be undone. Resolves when that is stored. */
   async end(): Promise<void> {
     call(() => this.core.live().end_run(this.run));
+    for (const face of [this, ...this.#calls.values()]) this.core.open.delete(face);
     this.core.writer?.changed();
     await this.flush();
   }
@@ -388,15 +487,17 @@ export class RunFs extends FilesFace implements RunFsContract {
   beginCall(callId: string): RunFs {
     if (this.#calls.has(callId)) throw new SessionLogError("already_exists", "the call is pending already", { callId });
     const number = call(() => this.core.live().begin_call(this.run, callId));
-    this.#calls.set(callId, number);
-    return new RunFs(this.core, this.runId, this.run, number);
+    const face = new RunFs(this.core, this.runId, this.run, number);
+    this.#calls.set(callId, face);
+    return face;
   }
 
   #take(callId: string): number {
-    const number = this.#calls.get(callId);
-    if (number === undefined) throw new SessionLogError("not_found", "no such call is pending", { callId });
+    const face = this.#calls.get(callId);
+    if (face === undefined) throw new SessionLogError("not_found", "no such call is pending", { callId });
     this.#calls.delete(callId);
-    return number;
+    this.core.open.delete(face);
+    return face.callNumber;
   }
 
   commitCall(callId: string): void {
@@ -409,21 +510,24 @@ export class RunFs extends FilesFace implements RunFsContract {
   rollbackCall(callId: string): UndoReport {
     const number = this.#take(callId), now = this.core.clock();
     const report = parse(call(() => this.core.live().rollback_call(this.run, number, now))) as UndoReport;
-    this.core.changed("rename", "/");
+    this.core.changedBack(report);
     return report;
   }
 }
 
-interface Opened { core: FilesCore; close: () => Promise<void> }
+interface Limits { bytes: number; image: number }
+/** A tree with the way to read it again; `load` is null where there is nothing to read. */
+interface Opened { core: FilesCore; load: (() => Promise<RawFiles>) | null; close: () => Promise<void> }
 
 async function openTree(spec: StorageSpec | undefined, root: string, clock: () => number): Promise<Opened> {
   if (spec === undefined || spec.kind === "memory") {
     const core = new FilesCore(call((m) => m.RawFiles.memory(clock())), null, clock);
-    return { core, close: async () => release(core) };
+    return { core, load: null, close: async () => release(core) };
   }
   const backend = await openBackend(spec);
-  const raw = await load(backend, root, clock);
-  const writer = new FilesWriter(raw, backend);
+  const reading = (): Promise<RawFiles> => load(backend, root, clock);
+  const raw = await reading();
+  const writer = new FilesWriter(raw, backend, () => core.unsaved.clear());
   const core = new FilesCore(raw, writer, clock);
   const stopListening = flushWhenHidden(writer);
   const close = async (): Promise<void> => {
@@ -437,7 +541,7 @@ async function openTree(spec: StorageSpec | undefined, root: string, clock: () =
       if (spec.kind !== "custom") await backend.close?.();
     }
   };
-  return { core, close };
+  return { core, load: reading, close };
 }
 
 async function load(backend: KeyValueBackend, root: string, clock: () => number): Promise<RawFiles> {
@@ -449,6 +553,34 @@ async function load(backend: KeyValueBackend, root: string, clock: () => number)
   }
   const [nonce = 0] = crypto.getRandomValues(new Uint32Array(1));
   return call((m) => m.RawFiles.load(root, pairs, nonce, clock()));
+}
+
+/** Bytes as the module takes a limit: a negative number is none. */
+function limitOf(limit: number, what: string): number {
+  if (!(limit >= 0)) throw new SessionLogError("invalid_argument", `${what} is a number of bytes`);
+  return limit === Infinity ? -1 : limit;
+}
+
+/** Puts what stands at a path, with all below it, over what stands there in another tree; what cannot be put stays. */
+function carryOver(from: RawFiles, to: RawFiles, path: string, now: number): void {
+  const [type, , mode = 0, mtime = 0] = call(() => from.stat(path, false)) ?? [];
+  const there = call(() => to.stat(path, false))?.[0];
+  if (there !== undefined && there !== type && path !== "/") call(() => to.remove(0, 0, path, RECURSIVE, now));
+  if (type === undefined) return;
+  const above = path.slice(0, path.replace(/\/+$/, "").lastIndexOf("/"));
+  if (above !== "") call(() => to.mkdir_all(0, 0, above, 0o755, now));
+  if (type === 3) {
+    if (there === 3) call(() => to.remove(0, 0, path, 0, now));
+    call(() => to.symlink(0, 0, from.readlink(path) ?? "", path, now));
+  } else if (type === 2) {
+    call(() => to.mkdir_all(0, 0, path, mode, now));
+    const [ours, theirs] = [from, to].map((raw) => (call(() => raw.readdir(path)) ?? "").split("/").slice(0, -1));
+    for (const name of new Set([...(ours ?? []), ...(theirs ?? [])])) carryOver(from, to, path.endsWith("/") ? path + name : `${path}/${name}`, now);
+  } else {
+    call(() => to.write(0, 0, path, from.read(path) ?? new Uint8Array(), 0, mode, now));
+  }
+  call(() => to.chmod(0, 0, path, mode, now));
+  call(() => to.utimes(0, 0, path, mtime, false, now));
 }
 
 function release(core: FilesCore): void {

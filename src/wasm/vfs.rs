@@ -120,6 +120,11 @@ impl RawFiles {
         self.files.borrow_mut().set_max_bytes((limit >= 0.0).then_some(limit as u64));
     }
 
+    /// Limits the bytes of a file that journals keep; a negative number is no limit.
+    pub fn set_image_limit(&self, limit: f64) {
+        self.files.borrow_mut().set_image_limit((limit >= 0.0).then_some(limit as usize));
+    }
+
     /// Returns the bytes of all files together.
     pub fn bytes(&self) -> f64 {
         self.files.borrow().tree().bytes() as f64
@@ -268,9 +273,11 @@ impl RawFiles {
     /// Finds a file, or makes an empty one, and keeps it until `let_go`; returns its node, or the negative error number.
     pub fn open(&self, run: u32, call: u32, path: &str, flags: u8, mode: u16, now: f64) -> f64 {
         let mut files = self.files.borrow_mut();
-        let found = match files.tree().lookup(path, true) {
+        let makes = flags & MUST_EXIST == 0;
+        let found = match files.tree().lookup(path, flags & EXCLUSIVE == 0) {
+            _ if makes && path.ends_with('/') => files.tree().check_makable(path).and(Err(Errno::EISDIR)),
             Ok(_) if flags & EXCLUSIVE != 0 => Err(Errno::EEXIST),
-            Err(Errno::ENOENT) if flags & MUST_EXIST == 0 => {
+            Err(Errno::ENOENT) if makes => {
                 files.write(Actor { run, call }, path, Vec::new(), how(flags, mode), millis(now))
             }
             other => other,
@@ -371,9 +378,24 @@ impl RawFiles {
         self.files.borrow_mut().revert_undo(at as usize, millis(now));
     }
 
+    /// Begins a change of the history that may yet be reverted.
+    pub fn hold_line(&self) {
+        self.files.borrow_mut().hold_line();
+    }
+
+    /// Ends what `hold_line` began.
+    pub fn settle(&self) {
+        self.files.borrow_mut().settle();
+    }
+
     /// Takes the last redo back after the store refused it.
     pub fn revert_redo(&self, now: f64) {
-        self.files.borrow_mut().undo(None, Mode::Force, millis(now));
+        self.files.borrow_mut().revert_redo(millis(now));
+    }
+
+    /// Takes the last rewind, of so many runs, back after the store refused it.
+    pub fn revert_rewind(&self, count: u32, now: f64) {
+        self.files.borrow_mut().revert_rewind(count as usize, millis(now));
     }
 
     /// Tells what an undo would do.
@@ -406,6 +428,11 @@ impl RawFiles {
         self.files.borrow().changed_paths(run).iter().map(ToString::to_string).collect()
     }
 
+    /// Returns the paths that undo of a run cannot take back.
+    pub fn barriers(&self, run: &str) -> Vec<String> {
+        self.files.borrow().barriers(run).iter().map(ToString::to_string).collect()
+    }
+
     /// Returns where a run stands: `open`, `done`, `undone`; none when it is not known.
     pub fn run_state(&self, run: &str) -> Option<String> {
         let state = self.files.borrow().run_state(run)?;
@@ -430,11 +457,17 @@ impl RawFiles {
         self.files.borrow().is_dirty()
     }
 
-    /// Returns the batches that bring the store up to date: each three lists, of checks, puts and deletes.
+    /// Returns the batches that bring the store up to date: each three lists, of checks, puts and deletes, and whether the
+    /// change counts from that one on.
     pub fn drain(&self, max_value: f64, max_batch: f64) -> Array {
         let limits = Limits { value: (max_value as usize).max(1024), batch: (max_batch as usize).max(1) };
         let batches = self.files.borrow_mut().drain(limits);
         batches.iter().map(batch_of).collect()
+    }
+
+    /// Notes that the store took only so many of the batches drained last, and that the others are dropped.
+    pub fn refused(&self, sent: u32) {
+        self.files.borrow_mut().refused(sent as usize);
     }
 
     /// Returns what was found damaged when the store was read, as JSON.
@@ -453,5 +486,5 @@ fn batch_of(batch: &Batch) -> Array {
         batch.checks.iter().map(|(key, value)| pair(key, value.as_deref().map_or(JsValue::NULL, bytes))).collect();
     let puts: Array = batch.puts.iter().map(|(key, value)| pair(key, bytes(value))).collect();
     let deletes: Array = batch.deletes.iter().map(|key| JsValue::from_str(key)).collect();
-    Array::of3(&checks, &puts, &deletes)
+    Array::of4(&checks, &puts, &deletes, &batch.counts.into())
 }

@@ -8,6 +8,7 @@ before(() => init());
 
 const stored = (backend, options = {}) => VirtualFs.open({ storage: { kind: "custom", backend }, ...options });
 const treeOf = (fs) => Object.fromEntries(fs.walk().filter(({ type }) => type === "file").map(({ path }) => [path, fs.readText(path)]));
+const run_ = (fs, id, work) => run(fs, id, work);
 async function run(fs, id, work) {
   const files = fs.beginRun(id);
   work(files);
@@ -242,6 +243,144 @@ describe("storage", () => {
     two.writeFile("/a", "two");
     await assert.rejects(two.flush(), (error) => error.code === "conflict");
     assert.deepEqual(treeOf(await stored(backend)), { "/a": "one" });
+  });
+
+  test("a stale writer is told so, reads anew, and goes on; nothing of the other's is overwritten unasked", async () => {
+    for (const keep of [false, true]) {
+      const backend = new CutBackend();
+      const [one, two] = [await stored(backend), await stored(backend)];
+      one.writeFile("/a", "one");
+      one.writeFile("/b", "one");
+      await one.flush();
+      const run = two.beginRun("r");
+      run.writeFile("/a", "two");
+      two.writeFile("/mine", "two");
+      two.symlink("mine", "/link");
+      const fd = two.node.openSync("/mine", "r");
+      await assert.rejects(run.end(), (error) => {
+        assert.deepEqual([error.code, error.details], ["conflict", { unsaved: ["/a", "/link", "/mine"], count: 3 }]);
+        return true;
+      });
+      two.node.chmodSync("/mine", 0o600);
+      await assert.rejects(two.flush(), { code: "conflict" });
+      const open = two.beginRun("still open");
+      await two.reload({ keep });
+      assert.deepEqual(treeOf(two), keep ? { "/a": "two", "/b": "one", "/mine": "two" } : { "/a": "one", "/b": "one" });
+      assert.equal(two.exists("/link"), keep);
+      if (keep) assert.deepEqual([two.readlink("/link"), two.stat("/mine").mode], ["mine", 0o600]);
+      // What was begun on the files before is over, and cannot hit others by its number.
+      assert.throws(() => open.writeFile("/x", "x"), (error) => error.details.errno === "EBADF");
+      assert.throws(() => two.node.readFileSync(fd), { code: "EBADF" });
+      // The other one is the stale one now.
+      await run_(two, "r2", (f) => f.writeFile("/b", "two"));
+      one.writeFile("/b", "late");
+      await assert.rejects(one.flush(), { code: "conflict" });
+      assert.equal(treeOf(await stored(backend))["/b"], "two");
+      assert.equal((await two.undo()).ok, true);
+      assert.equal(two.readText("/b"), "one");
+      await two.dispose();
+      assert.equal(treeOf(await stored(backend))["/b"], "one");
+    }
+  });
+
+  test("whichever write of a way back the store refuses, all of it is as before, and trying again works", async () => {
+    const names = ["a", "b", "c", "d", "e"];
+    const ways = {
+      undo: (fs) => fs.undo(),
+      rewind: (fs) => fs.rewind("first"),
+      redo: (fs) => fs.redo(),
+    };
+    for (const [way, go] of Object.entries(ways)) {
+      for (const reopened of [false, true]) {
+        for (let refused = 0, total = 1; refused < total; refused++) {
+          const backend = new CutBackend({ maxBatch: 3, maxValueBytes: 2_000 });
+          let fs = await stored(backend);
+          for (const name of names) fs.writeFile(`/${name}`, name.repeat(1_000));
+          await run_(fs, "first", (f) => names.forEach((name) => f.writeFile(`/${name}`, "1")));
+          await run_(fs, "second", (f) => names.slice(2).forEach((name) => f.rm(`/${name}`)));
+          if (way === "redo") await fs.undo();
+          await fs.flush();
+          if (reopened) {
+            await fs.dispose();
+            fs = await stored(backend);
+          }
+          const before = [treeOf(fs), fs.undoable, fs.redoable];
+          const transact = backend.transact;
+          let sent = 0;
+          backend.transact = async function (batch) {
+            if (sent++ === refused) throw Object.assign(new Error("full"), { code: "quota" });
+            return transact.call(this, batch);
+          };
+          const report = await go(fs);
+          total = 2 + refused;
+          if (report.ok) {
+            // From the write on that makes it count, what is left is written later.
+            assert.ok(refused > 0);
+            total = 0;
+          } else {
+            assert.deepEqual(report.errors.map(({ code }) => code), ["quota"], `${way}, write ${refused}`);
+            assert.deepEqual([treeOf(fs), fs.undoable, fs.redoable], before);
+          }
+          backend.transact = transact;
+          await fs.flush();
+          const copy = await stored(backend);
+          assert.deepEqual([treeOf(copy), copy.undoable, copy.redoable], [treeOf(fs), fs.undoable, fs.redoable]);
+          await copy.dispose();
+          if (report.ok) break;
+          const again = await stored(backend);
+          assert.equal((await go(again)).ok, true, `${way} again`);
+          await again.dispose();
+        }
+      }
+    }
+  });
+
+  test("what is changed while the store refuses an undo stays", async () => {
+    const backend = new CutBackend();
+    const fs = await stored(backend);
+    for (const name of ["a", "b"]) fs.writeFile(`/${name}`, "old");
+    await run_(fs, "t", (f) => ["a", "b"].forEach((name) => f.writeFile(`/${name}`, "new")));
+    await fs.flush();
+    const transact = backend.transact;
+    backend.transact = async () => {
+      backend.transact = transact;
+      fs.writeFile("/a", "mine");
+      const other = fs.beginRun("other");
+      other.writeFile("/o", "o");
+      throw new Error("no");
+    };
+    assert.equal((await fs.undo()).ok, false);
+    assert.deepEqual(treeOf(fs), { "/a": "mine", "/b": "new", "/o": "o" });
+    assert.deepEqual((await fs.undo()).conflicts.map(({ path }) => path), ["/a"]);
+    assert.equal((await fs.undo({ skip: true })).ok, true);
+    assert.deepEqual(treeOf(fs), { "/a": "mine", "/b": "old", "/o": "o" });
+  });
+
+  test("what is over the limit of before-images is declared, told before an undo, and told by it", async () => {
+    const backend = new CutBackend();
+    const fs = await stored(backend, { maxImageBytes: 1_000 });
+    fs.writeFile("/big", "x".repeat(1_001));
+    fs.writeFile("/small", "x");
+    await fs.flush();
+    backend.mark();
+    const run = fs.beginRun("r");
+    run.writeFile("/big", "y");
+    run.writeFile("/small", "y");
+    assert.deepEqual([run.journal.barriers, run.journal.changedPaths], [["/big"], ["/big", "/small"]]);
+    await run.end();
+    assert.deepEqual(fs.preview().conflicts.map(({ path }) => path), ["/big"]);
+    assert.equal(run.journal.checkHealth().healthy, true);
+    await fs.dispose();
+    const again = await stored(backend, { maxImageBytes: 1_000 });
+    assert.deepEqual(again.journal("r").barriers, ["/big"]);
+    assert.deepEqual((await again.undo({ force: true })).errors.map(({ code, path }) => [code, path]), [["EFBIG", "/big"]]);
+    assert.deepEqual((await again.undo({ skip: true })).restored, ["/small"]);
+    await assert.rejects(VirtualFs.open({ maxImageBytes: -1 }), { code: "invalid_argument" });
+    again.setMaxImageBytes(null);
+    again.writeFile("/big", "z".repeat(2_000));
+    await run_(again, "r2", (f) => f.rm("/big"));
+    assert.equal((await again.undo()).ok, true);
+    assert.equal(again.readText("/big").length, 2_000);
   });
 
   test("a lost file record costs that file alone", async () => {

@@ -11,3 +11,4 @@ mod structure;
 mod undo;
 mod undo_property;
 mod vfs_disk;
+mod vfs_hard;

@@ -35,6 +35,7 @@ struct Machine {
     runs: BTreeMap<String, u32>,
     snaps: HashMap<String, Snap>,
     quota: Option<u64>,
+    image_limit: Option<usize>,
     /// How many of the writes issued before a `crash each` survive; none: all.
     survivors: Option<usize>,
     /// How many there were.
@@ -53,6 +54,7 @@ impl Machine {
             runs: BTreeMap::new(),
             snaps: HashMap::new(),
             quota: None,
+            image_limit: None,
             survivors,
             seen: 0,
         };
@@ -67,6 +69,7 @@ impl Machine {
         let pairs = pairs.map(|(key, value)| (key.clone(), value.clone())).collect();
         self.files = Files::load("t", pairs, self.opens, self.now).expect("opens");
         self.files.set_max_bytes(self.quota);
+        self.files.set_image_limit(self.image_limit);
         self.runs.clear();
         self.issued.clear();
     }
@@ -170,6 +173,10 @@ impl Machine {
                 self.quota = op["bytes"].as_u64();
                 self.files.set_max_bytes(self.quota);
             }
+            "image_limit" => {
+                self.image_limit = op["bytes"].as_u64().map(|bytes| bytes as usize);
+                self.files.set_image_limit(self.image_limit);
+            }
             "snap" => {
                 let snap = self.snap();
                 self.snaps.insert(op["label"].as_str().unwrap().to_owned(), snap);
@@ -259,6 +266,14 @@ impl Machine {
             }
         }
         let mtimes = op["mtimes"].as_bool().unwrap_or(false);
+        if let Some(barriers) = op["barriers"].as_object() {
+            for (run, want) in barriers {
+                let have: Vec<String> = self.files.barriers(run).iter().map(|path| path.to_string()).collect();
+                if serde_json::json!(have) != *want {
+                    return Err(format!("barriers of {run} {have:?}, expected {want}"));
+                }
+            }
+        }
         if let Some(label) = op["same_as"].as_str() {
             same(&snap, &self.snaps[label], mtimes)?;
         }

@@ -80,6 +80,8 @@ struct World {
     past: Vec<(usize, Model)>,
     model: Model,
     limits: Limits,
+    /// Most bytes of a file that journals keep.
+    image_limit: Option<usize>,
     now: i64,
     opens: u64,
     begun: usize,
@@ -110,7 +112,7 @@ fn differing(a: &Snap, b: &Snap) -> BTreeSet<String> {
 }
 
 impl World {
-    fn new(limits: Limits) -> World {
+    fn new(limits: Limits, image_limit: Option<usize>) -> World {
         let mut world = World {
             files: Files::new(0),
             numbers: BTreeMap::new(),
@@ -119,6 +121,7 @@ impl World {
             past: Vec::new(),
             model: Model::default(),
             limits,
+            image_limit,
             now: 1_000,
             opens: 0,
             begun: 0,
@@ -133,6 +136,7 @@ impl World {
         self.opens += 1;
         let pairs = self.durable.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
         self.files = Files::load("p", pairs, self.opens, self.now).expect("opens");
+        self.files.set_image_limit(self.image_limit);
         assert_eq!(*self.files.damage(), sessionlog::core::undo::Damage::default());
         self.numbers.clear();
         self.issued.clear();
@@ -210,7 +214,12 @@ impl World {
     }
 
     fn change(&mut self, run: Option<&str>, dice: &mut Dice) {
-        let actor = run.map_or(Actor::USER, |id| Actor::run(self.numbers[id]));
+        self.change_in(run, 0, dice);
+    }
+
+    /// One operation, in a tool call of the run where `call` is not 0.
+    fn change_in(&mut self, run: Option<&str>, call: u32, dice: &mut Dice) {
+        let actor = run.map_or(Actor::USER, |id| Actor { run: self.numbers[id], call });
         self.now += 1;
         let before = self.model.tree.clone();
         let (text, ends, result) = operate(&mut self.files, actor, self.now, dice);
@@ -238,6 +247,88 @@ impl World {
         self.model.tree = after;
     }
 
+    /// A tool call of a few operations that completes or fails; a failed one leaves no trace, whatever it did.
+    fn call(&mut self, run: &str, dice: &mut Dice) {
+        let number = self.files.begin_call(self.numbers[run], "c").unwrap();
+        self.trace.push(format!("{run} begins a call"));
+        let before = self.model.clone();
+        for _ in 0..1 + dice.below(4) {
+            self.change_in(Some(run), number, dice);
+            // A crash here leaves what the call did so far to its run.
+            self.note();
+        }
+        let actor = Actor { run: self.numbers[run], call: number };
+        if dice.below(2) == 0 {
+            self.trace.push("commit".to_owned());
+            return self.files.commit_call(actor);
+        }
+        self.now += 1;
+        let report = self.files.rollback_call(actor, self.now);
+        self.trace.push(format!("roll back: {report:?}"));
+        assert!(report.ok && report.conflicts.is_empty(), "a call that nobody disturbed is rolled back whole");
+        let differs = differing(&snap(&self.files), &before.tree);
+        assert!(differs.is_empty(), "the failed call left {differs:?}");
+        // Its first change ended the redo line, and it stays ended.
+        let redoable = std::mem::take(&mut self.model.redoable);
+        let disturbed = self.model.disturbed;
+        self.model = Model { redoable, disturbed, ..before };
+    }
+
+    /// The store refuses what is drained now, at any batch up to the one from which on it counts.
+    fn refused(&mut self, dice: &mut Dice) {
+        let batches = self.files.drain(self.limits);
+        let sent = dice.below(1 + batches.iter().position(|batch| batch.counts).expect("a change that never counts"));
+        self.trace.push(format!("the store refuses batch {sent} of {}", batches.len()));
+        self.issued.extend(batches.into_iter().take(sent));
+        self.files.refused(sent);
+    }
+
+    /// Undoes several runs at once, or none; sometimes redoes them all.
+    fn rewind(&mut self, dice: &mut Dice) {
+        if self.model.undoable.is_empty() {
+            return;
+        }
+        let at = dice.below(self.model.undoable.len());
+        let id = self.model.undoable[at].clone();
+        self.now += 1;
+        let before = self.model.tree.clone();
+        let foretold = self.files.preview_rewind(&id, Mode::Strict);
+        let report = self.files.rewind(&id, Mode::Strict, self.now);
+        self.trace.push(format!("rewind {id}: {report:?}"));
+        let after = snap(&self.files);
+        if !report.ok {
+            assert!(differing(&before, &after).is_empty(), "a refused rewind changed the tree");
+            return;
+        }
+        assert_eq!(foretold, report, "preview");
+        check_report(&before, &after, &report);
+        let count = self.model.undoable.len() - at;
+        if dice.below(2) == 0 {
+            self.refused(dice);
+            self.files.revert_rewind(count, self.now);
+            let differs = differing(&snap(&self.files), &before);
+            assert!(differs.is_empty(), "the rewind taken back left {differs:?}");
+            return;
+        }
+        for id in self.model.undoable.split_off(at).into_iter().rev() {
+            // The trees in between were never seen: redo one by one is checked by what it reports alone.
+            self.model.redoable.push((id, after.clone()));
+        }
+        self.model.tree = after;
+        self.model.disturbed = true;
+        if dice.below(2) == 0 {
+            for _ in 0..count {
+                self.now += 1;
+                assert!(self.files.redo(Mode::Strict, self.now).ok, "the rewind cannot be redone");
+                let (id, _) = self.model.redoable.pop().unwrap();
+                self.model.undoable.push(id);
+            }
+            let differs = differing(&snap(&self.files), &before);
+            assert!(differs.is_empty(), "redone, the rewind left {differs:?}");
+            self.model.tree = before;
+        }
+    }
+
     fn undo(&mut self, dice: &mut Dice) {
         let id = if self.model.undoable.is_empty() { None } else { Some(dice.one(&self.model.undoable).clone()) };
         let mode = *dice.one(&[Mode::Strict, Mode::Strict, Mode::Skip, Mode::Force]);
@@ -254,7 +345,14 @@ impl World {
         };
         let run = self.model.runs[&id].clone();
         check_undo(&run, &before, &after, mode, &report);
-        if report.ok {
+        self.check_barriers(&id, &run, &report);
+        if report.ok && dice.below(5) == 0 {
+            self.refused(dice);
+            let at = self.model.undoable.iter().position(|other| *other == id).unwrap();
+            self.files.revert_undo(at, self.now);
+            let differs = differing(&snap(&self.files), &before);
+            assert!(differs.is_empty(), "the undo taken back left {differs:?}");
+        } else if report.ok {
             self.model.undoable.retain(|other| *other != id);
             self.model.redoable.push((id, before));
             self.model.tree = after;
@@ -262,7 +360,20 @@ impl World {
         }
     }
 
-    fn redo(&mut self) {
+    /// What undo says it cannot take back was over the limit when the run found it, and was said before the undo, too.
+    fn check_barriers(&self, id: &str, run: &ModelRun, report: &Report) {
+        let declared = names(&self.files.barriers(id));
+        for path in &declared {
+            let limit = self.image_limit.expect("no limit and a barrier");
+            assert!(at(&run.images, path).size() > limit as u64, "{path} is a barrier and not over the limit");
+        }
+        for (path, reason) in &report.conflicts {
+            assert!(!reason.contains("limit") || declared.contains(path), "{path} was not declared");
+        }
+        assert!(!report.errors.iter().any(|problem| problem.code == "EFBIG" && !declared.contains(&problem.path)));
+    }
+
+    fn redo(&mut self, dice: &mut Dice) {
         self.now += 1;
         let before = self.model.tree.clone();
         let report = self.files.redo(Mode::Strict, self.now);
@@ -278,7 +389,13 @@ impl World {
             let differs = differing(&after, &goal);
             assert!(differs.is_empty(), "redo does not bring back {differs:?}");
         }
-        if report.ok {
+        if report.ok && dice.below(5) == 0 {
+            self.refused(dice);
+            self.files.revert_redo(self.now);
+            self.files.settle();
+            let differs = differing(&snap(&self.files), &before);
+            assert!(differs.is_empty(), "the redo taken back left {differs:?}");
+        } else if report.ok {
             self.model.redoable.pop();
             self.model.undoable.push(id);
             self.model.tree = after;
@@ -448,7 +565,9 @@ fn canonical(files: &Files, path: &str) -> Option<String> {
 fn sequence(seed: u64) {
     let mut dice = Dice(seed);
     let limits = *dice.one(&[Limits::default(), Limits { value: 1600, batch: 4 }, Limits { value: 900, batch: 1 }]);
-    let mut world = World::new(limits);
+    // Some of the contents are over this.
+    let image_limit = *dice.one(&[None, None, Some(1_000), Some(2)]);
+    let mut world = World::new(limits, image_limit);
     let steps = 8 + dice.below(24);
     // A panic names the seed and the trace.
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -458,14 +577,14 @@ fn sequence(seed: u64) {
         }
     }));
     if let Err(panic) = result {
-        eprintln!("seed {seed}, store of {limits:?}:\n  {}", world.trace.join("\n  "));
+        eprintln!("seed {seed}, store of {limits:?}, images of {image_limit:?}:\n  {}", world.trace.join("\n  "));
         std::panic::resume_unwind(panic);
     }
 }
 
 fn step(world: &mut World, dice: &mut Dice) {
     let open: Vec<String> = world.model.open.clone();
-    match dice.below(24) {
+    match dice.below(27) {
         0..3 if open.len() < 2 => world.begin(),
         0..3 => world.end(dice.one::<String>(&open)),
         3..5 => {
@@ -474,10 +593,15 @@ fn step(world: &mut World, dice: &mut Dice) {
             }
         }
         5..8 => world.undo(dice),
-        8..10 => world.redo(),
+        8..10 => world.redo(dice),
         10 => world.flush(),
         11 => world.crash(dice),
         12..15 => world.change(None, dice),
+        24 => world.rewind(dice),
+        25..27 if !open.is_empty() => {
+            let run = dice.one(&open).clone();
+            world.call(&run, dice);
+        }
         _ => match open.is_empty() {
             true => world.begin(),
             false => {

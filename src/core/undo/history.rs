@@ -48,6 +48,16 @@ impl Run {
     }
 }
 
+/// What it takes to take a redo back.
+#[derive(Debug)]
+pub(super) struct Redone {
+    number: u32,
+    /// The journal that the redo used up.
+    back: Journal,
+    /// What leads back from it.
+    lead: Journal,
+}
+
 /// Whether a journal is sound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Health {
@@ -130,11 +140,17 @@ impl Files {
         }
         run.journal.ops = run.journal.ops.saturating_sub(call.ops);
         run.journal.head_dirty = true;
+        // A run that has changed nothing after all is none to be undone, also after a crash.
+        self.store.line_dirty |= run.journal.ops == 0;
         report
     }
 
     /// Forgets what could be redone: a run has changed something.
     pub(super) fn end_redo_line(&mut self) {
+        if self.line_held {
+            self.line_ended = true;
+            return;
+        }
         for number in std::mem::take(&mut self.redoable) {
             self.forget(number);
         }
@@ -224,11 +240,12 @@ impl Files {
         if !plan.report.ok {
             return plan.report;
         }
-        let (report, _) = plan.apply(&mut self.tree, now);
+        let (report, lead) = plan.apply(&mut self.tree, now);
         if let Some(run) = self.runs.get_mut(&number) {
             run.state = RunState::Done;
             if let Some(back) = run.back.take() {
                 self.store.drop_back(&run.id, &back);
+                self.last_redo = Some(Redone { number, back, lead });
             }
         }
         self.redoable.pop();
@@ -290,13 +307,63 @@ impl Files {
         report
     }
 
-    /// Takes the last undo back as if it had not been: for a store that refused to keep it.
+    /// Takes the last undo back as if it had not been: for a store that refused to keep it. What somebody else changed in
+    /// the meantime stays.
     pub fn revert_undo(&mut self, number_at: usize, now: Millis) {
-        let number = if self.redo(Mode::Force, now).ok { self.undoable.pop() } else { None };
+        let number = if self.redo(Mode::Skip, now).ok { self.undoable.pop() } else { None };
         if let Some(number) = number {
             let at = number_at.min(self.undoable.len());
             self.undoable.insert(at, number);
         }
+    }
+
+    /// Takes the last rewind back likewise; `count` is the number of runs that it undid.
+    pub fn revert_rewind(&mut self, count: usize, now: Millis) {
+        for _ in 0..count {
+            self.redo(Mode::Skip, now);
+        }
+    }
+
+    /// Takes the last redo back likewise.
+    pub fn revert_redo(&mut self, now: Millis) {
+        let Some(Redone { number, mut back, lead }) = self.last_redo.take() else { return };
+        let plan = Plan::new(&self.tree, &lead, Mode::Skip);
+        if !plan.report.ok {
+            return;
+        }
+        plan.apply(&mut self.tree, now);
+        // Its pieces are on their way out of the store, or not: new ones behind them say the same.
+        back.mark_all();
+        if let Some(run) = self.runs.get_mut(&number) {
+            run.state = RunState::Undone;
+            run.back = Some(back);
+        }
+        self.undoable.retain(|other| *other != number);
+        self.redoable.push(number);
+        self.store.line_dirty = true;
+    }
+
+    /// Begins a change of the history that may yet be reverted: until `settle` nothing on the redo line is forgotten.
+    pub fn hold_line(&mut self) {
+        self.line_held = true;
+    }
+
+    /// Ends what `hold_line` began.
+    pub fn settle(&mut self) {
+        self.last_redo = None;
+        self.line_held = false;
+        if std::mem::take(&mut self.line_ended) {
+            self.end_redo_line();
+        }
+    }
+
+    /// Returns the paths of a run that undo cannot take back, in order: they held more than is kept.
+    pub fn barriers(&self, id: &str) -> Vec<Rc<str>> {
+        let run = self.runs.values().find(|run| &*run.id == id);
+        let entries = run.into_iter().flat_map(|run| run.journal.live()).filter(|entry| entry.is_barrier());
+        let mut out: Vec<Rc<str>> = entries.map(|entry| Rc::clone(&entry.path)).collect();
+        sorted::sort_by(&mut out, |a, b| a < b);
+        out
     }
 
     /// Returns the paths a run changed, in order.

@@ -44,6 +44,18 @@ pub(crate) struct Entry {
     pub dead: bool,
 }
 
+impl Entry {
+    /// Says whether undo cannot go behind this: the bytes that the run found were too many to be kept.
+    pub fn is_barrier(&self) -> bool {
+        !self.dead && is_forgotten(&self.image)
+    }
+}
+
+/// Says whether a state is a file of which only length and hash are known.
+pub(super) fn is_forgotten(state: &State) -> bool {
+    matches!(state, State::File { content, .. } if !content.is_whole())
+}
+
 /// The entries of one run, or of one undo.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
@@ -114,10 +126,21 @@ impl Journal {
         }
     }
 
+    /// Notes that all entries wait to be stored, in new pieces behind those that there are.
+    pub fn mark_all(&mut self) {
+        self.pieces.0 = self.pieces.1;
+        self.written = 0;
+        self.head_dirty = true;
+        for at in 0..self.entries.len() as u32 {
+            self.mark(at);
+        }
+    }
+
     /// Remembers what stands at a path that is about to change.
     ///
     /// When it is not what the run left there, the image is taken anew: undo never goes behind somebody else's edit.
-    fn before(&mut self, path: &str, state: State) -> u32 {
+    fn before(&mut self, path: &str, state: State, too_large: bool) -> u32 {
+        let state = if too_large { self.forget(state) } else { state };
         let Some(at) = self.find(path) else { return self.set(Rc::from(path), state, State::Absent) };
         if let Some(entry) = self.entries.get_mut(at as usize) {
             if entry.dead || !state.same(&entry.left) {
@@ -135,6 +158,21 @@ impl Journal {
         if let Some(entry) = self.entries.get_mut(at as usize) {
             entry.left = state;
         }
+    }
+
+    /// Declares that the bytes of a file will not be kept: images of them become barriers, under whatever path.
+    fn forget(&mut self, state: State) -> State {
+        let State::File { content, mode, mtime } = state else { return state };
+        let less = Rc::new(content.forgotten());
+        for at in 0..self.entries.len() as u32 {
+            let image = self.get_mut(at).map(|entry| &mut entry.image);
+            let Some(State::File { content: held, .. }) = image else { continue };
+            if Rc::ptr_eq(held, &content) {
+                *held = Rc::clone(&less);
+                self.mark(at);
+            }
+        }
+        State::File { content: less, mode, mtime }
     }
 }
 
@@ -193,17 +231,21 @@ impl Call {
 pub(crate) struct Scribe<'a> {
     pub journal: &'a mut Journal,
     pub call: Option<&'a mut Call>,
+    /// Most bytes of a file that are kept of what it was before.
+    pub image_limit: usize,
 }
 
 impl Watch for Scribe<'_> {
-    fn before(&mut self, path: &str, state: State) -> u32 {
-        let Some(call) = self.call.as_deref_mut() else { return self.journal.before(path, state) };
+    fn before(&mut self, path: &str, state: State, lost: bool) -> u32 {
+        let too_large = lost && state.size() > self.image_limit as u64;
+        let Some(call) = self.call.as_deref_mut() else { return self.journal.before(path, state, too_large) };
         let known = self.journal.find(path).filter(|at| !call.knows(*at));
         let prev = known
             .and_then(|at| self.journal.get(at))
             .filter(|entry| !entry.dead)
             .map(|entry| (entry.image.clone(), entry.left.clone()));
-        let at = self.journal.before(path, state.clone());
+        // The call can be rolled back all the same: it keeps the bytes until it ends.
+        let at = self.journal.before(path, state.clone(), too_large);
         call.before(at, prev, state);
         at
     }

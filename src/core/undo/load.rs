@@ -7,12 +7,12 @@ use std::rc::Rc;
 use super::Files;
 use super::codec::{Reader, Writer, escape, unescape, unhex, unseal};
 use super::history::{Run, RunState};
-use super::journal::{Journal, QuickMap};
+use super::journal::{Journal, QuickMap, is_forgotten};
 use super::persist::{Blob, FORMAT};
 use crate::core::error::{Error, Kind};
 use crate::core::sorted::SortedMap;
 use crate::core::time::Millis;
-use crate::core::vfs::{Body, Content, Hash, NodeId, ROOT, State};
+use crate::core::vfs::{Body, Content, Hash, NodeId, ROOT};
 
 /// What was found damaged when a store was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -304,11 +304,15 @@ fn read_entries(journal: &mut Journal, orphaned: &mut Vec<Rc<str>>, body: &[u8],
         orphaned.push(Rc::from(reader.text()?));
     }
     while !reader.is_done() {
-        let dead = reader.number()? == 1;
+        let flags = reader.number()?;
+        let (dead, barrier) = (flags & 1 != 0, flags & 2 != 0);
         let path = Rc::from(reader.text()?);
-        let (image, left) = (reader.state(&find)?, reader.state(&find)?);
-        // The bytes of an image must be here: without them nothing can be put back.
-        if matches!(&image, State::File { content, .. } if !content.is_whole()) {
+        // What was declared as not kept stays so, also while the store still has it.
+        let forgotten = |hash: &Hash, len: usize| Rc::new(Content::known(len, *hash));
+        let image = if barrier { reader.state(&forgotten)? } else { reader.state(&find)? };
+        let left = reader.state(&find)?;
+        // The bytes of an image must be here, unless it was declared that they are not: without them nothing can be put back.
+        if !barrier && is_forgotten(&image) {
             journal.damaged += 1;
         }
         let at = journal.set(path, image, left);

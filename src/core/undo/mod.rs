@@ -15,8 +15,8 @@ use std::rc::Rc;
 use crate::core::sorted::SortedMap;
 use crate::core::vfs::{Errno, Eye, NodeId, Remove, Result, Tree, Write};
 
-use history::Run;
 pub use history::{Health, RunState};
+use history::{Redone, Run};
 use journal::Scribe;
 pub use load::Damage;
 use persist::Store;
@@ -57,6 +57,11 @@ pub struct Files {
     redoable: Vec<u32>,
     last_run: u32,
     last_call: u32,
+    /// Set while the last change of the history may yet be reverted; and what waits for the end of that.
+    line_held: bool,
+    line_ended: bool,
+    last_redo: Option<Redone>,
+    image_limit: usize,
     store: Store,
     /// What was found damaged when the store was read.
     damage: Damage,
@@ -72,6 +77,10 @@ impl Files {
             redoable: Vec::new(),
             last_run: 0,
             last_call: 0,
+            line_held: false,
+            line_ended: false,
+            last_redo: None,
+            image_limit: usize::MAX,
             store: Store::default(),
             damage: Damage::default(),
         }
@@ -85,6 +94,12 @@ impl Files {
     /// Limits the bytes of all files together.
     pub fn set_max_bytes(&mut self, limit: Option<u64>) {
         self.tree.set_max_bytes(limit);
+    }
+
+    /// Limits the bytes of a file that are kept of what it was before a run changed it. What is larger becomes a barrier:
+    /// the journal says, before the change, that this path cannot be taken back.
+    pub fn set_image_limit(&mut self, limit: Option<usize>) {
+        self.image_limit = limit.unwrap_or(usize::MAX);
     }
 
     /// Keeps a node's contents for as long as a handle on it is open.
@@ -108,7 +123,7 @@ impl Files {
             0 => None,
             number => Some(run.calls.get_mut(&number).ok_or(Errno::EBADF)?),
         };
-        let mut scribe = Scribe { journal: &mut run.journal, call };
+        let mut scribe = Scribe { journal: &mut run.journal, call, image_limit: self.image_limit };
         let out = work(&mut self.tree, Some(&mut scribe))?;
         if run.journal.ops != ops {
             if ops == 0 {

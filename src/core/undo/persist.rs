@@ -43,6 +43,8 @@ pub struct Batch {
     pub puts: Vec<(String, Vec<u8>)>,
     /// Keys to remove.
     pub deletes: Vec<String>,
+    /// From here on the change counts: a store that refuses this batch or one before it has none of it.
+    pub counts: bool,
 }
 
 #[derive(Debug)]
@@ -65,6 +67,8 @@ pub(super) struct Store {
     pub head: Option<Vec<u8>>,
     pub own_head: Vec<u8>,
     pub claimed: bool,
+    /// Whether the first of the batches drained last claims the store.
+    pub claiming: bool,
     pub epoch: u64,
     /// What finishes, or sweeps, a large change that was cut off: carried out before all else, in this order.
     pub prelude: Vec<(String, Option<Vec<u8>>)>,
@@ -187,6 +191,14 @@ impl Files {
         self.cut(change, limits)
     }
 
+    /// Notes that the store took only the first `sent` of the batches drained last, and that the others are dropped: for a
+    /// change that is taken back now. Before it everything must have been stored.
+    pub fn refused(&mut self, sent: usize) {
+        if sent == 0 && self.store.claiming {
+            self.store.claimed = false;
+        }
+    }
+
     fn drain_nodes(&mut self, limits: Limits, change: &mut Change) {
         for id in std::mem::take(&mut self.tree.dirty) {
             let key = format!("{}n/{id:08x}", self.store.files);
@@ -229,6 +241,7 @@ impl Files {
             if self.store.claimed { Some(self.store.own_head.clone()) } else { self.store.head.clone() },
         );
         let mut checks = vec![check];
+        self.store.claiming = !self.store.claimed;
         if !self.store.claimed {
             self.store.claimed = true;
             let head = self.store.own_head.clone();
@@ -237,7 +250,7 @@ impl Files {
             if total > limits.batch || !self.store.prelude.is_empty() {
                 // The first of several batches claims the store; the others check that it is still claimed.
                 puts.remove(0);
-                out.push(Batch { checks, puts: vec![(head_key.clone(), head.clone())], deletes: Vec::new() });
+                out.push(Batch { checks, puts: vec![(head_key.clone(), head.clone())], ..Batch::default() });
                 checks = vec![(head_key, Some(head))];
             }
         }
@@ -247,13 +260,13 @@ impl Files {
         let total = blobs.len() + puts.len() + deletes.len() + swept.len();
         if total <= limits.batch {
             let puts = blobs.into_iter().chain(puts).collect();
-            out.push(Batch { checks, puts, deletes: deletes.into_iter().chain(swept).collect() });
+            out.push(Batch { checks, puts, deletes: deletes.into_iter().chain(swept).collect(), counts: true });
             return out;
         }
         // Contents that nothing names yet do no harm if it ends here.
         push_puts(&mut out, blobs, &checks, limits);
         if puts.len() + deletes.len() <= limits.batch {
-            out.push(Batch { checks: checks.clone(), puts, deletes });
+            out.push(Batch { checks: checks.clone(), puts, deletes, counts: true });
         } else {
             self.stage(&mut out, puts, deletes, &checks, limits);
         }
@@ -293,10 +306,15 @@ impl Files {
         push_puts(out, keyed, checks, limits);
         let marker = self.store.key("commit");
         let record = Writer::default().number(count as u64).seal();
-        out.push(Batch { checks: checks.to_vec(), puts: vec![(marker.clone(), record)], deletes: Vec::new() });
+        out.push(Batch {
+            checks: checks.to_vec(),
+            puts: vec![(marker.clone(), record)],
+            deletes: Vec::new(),
+            counts: true,
+        });
         push_puts(out, puts, checks, limits);
         push_deletes(out, deletes, checks, limits);
-        out.push(Batch { checks: checks.to_vec(), puts: Vec::new(), deletes: vec![marker] });
+        out.push(Batch { checks: checks.to_vec(), deletes: vec![marker], ..Batch::default() });
         push_deletes(out, stage_keys, checks, limits);
     }
 }
@@ -316,13 +334,13 @@ fn push_puts(out: &mut Vec<Batch>, puts: Vec<(String, Vec<u8>)>, checks: &[(Stri
     let mut rest = puts.into_iter().peekable();
     while rest.peek().is_some() {
         let puts = rest.by_ref().take(limits.batch.max(1)).collect();
-        out.push(Batch { checks: checks.to_vec(), puts, deletes: Vec::new() });
+        out.push(Batch { checks: checks.to_vec(), puts, ..Batch::default() });
     }
 }
 
 fn push_deletes(out: &mut Vec<Batch>, deletes: Vec<String>, checks: &[(String, Option<Vec<u8>>)], limits: Limits) {
     for keys in deletes.chunks(limits.batch.max(1)) {
-        out.push(Batch { checks: checks.to_vec(), puts: Vec::new(), deletes: keys.to_vec() });
+        out.push(Batch { checks: checks.to_vec(), deletes: keys.to_vec(), ..Batch::default() });
     }
 }
 
@@ -372,18 +390,14 @@ fn drain_journal(
     if journal.dirty.is_empty() && !journal.head_dirty {
         return;
     }
-    journal.head_dirty = false;
     if journal.pieces.1 - journal.pieces.0 > 64 && journal.written > 4 * journal.entries.len() {
         // Many small pieces say the same paths over and over: all entries are written anew.
         for number in journal.pieces.0..journal.pieces.1 {
             change.deletes.push(store.piece_key(run, kind, number));
         }
-        journal.pieces.0 = journal.pieces.1;
-        journal.written = 0;
-        for at in 0..journal.entries.len() as u32 {
-            journal.mark(at);
-        }
+        journal.mark_all();
     }
+    journal.head_dirty = false;
     let mut dirty = std::mem::take(&mut journal.dirty).into_iter().peekable();
     let most = PIECE.min(limits.value / 2);
     loop {
@@ -395,7 +409,7 @@ fn drain_journal(
         while writer.len() < most {
             let Some(entry) = dirty.next().and_then(|at| journal.get_mut(at)) else { break };
             entry.dirty = false;
-            writer.number(u64::from(entry.dead)).text(&entry.path);
+            writer.number(u64::from(entry.dead) | u64::from(entry.is_barrier()) << 1).text(&entry.path);
             writer.state(&entry.image, false).state(&entry.left, true);
             if let State::File { content, .. } = &entry.image {
                 store.keep(content, super::codec::INLINE, limits.value, &mut change.blobs);

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use super::journal::Journal;
+use super::journal::{Journal, is_forgotten};
 use super::report::{Problem, Report};
-use crate::core::sorted::SortedMap;
+use crate::core::sorted::{self, SortedMap};
 use crate::core::time::Millis;
 use crate::core::vfs::{Errno, State, Tree, parent_path};
 
@@ -28,12 +28,27 @@ struct Step {
     change: bool,
     /// Only the time is put back: not reported.
     silent: bool,
+    /// What would be put back was too large to be kept.
+    barrier: bool,
 }
 
 /// What an undo or redo would do.
 pub(crate) struct Plan {
     steps: SortedMap<Rc<str>, Step>,
     pub report: Report,
+}
+
+/// Why a path stays that is a barrier.
+const BARRIER: &str = "what it held before the run was over the limit and was not kept";
+
+/// A state that stands already, with the time it is to have.
+fn at_time(now: &State, image: &State) -> State {
+    match (now, image) {
+        (State::File { content, .. }, State::File { mode, mtime, .. }) => {
+            State::File { content: Rc::clone(content), mode: *mode, mtime: *mtime }
+        }
+        _ => image.clone(),
+    }
 }
 
 /// One path to go back on: what to put there and what is expected to stand there.
@@ -61,15 +76,22 @@ impl Plan {
     pub fn of(tree: &Tree, goals: impl Iterator<Item = Goal>, mode: Mode) -> Plan {
         let mut plan = Plan { steps: SortedMap::new(), report: Report::default() };
         let mut conflicts = SortedMap::new();
+        // In order, so that a sorted list grows at its end.
+        let mut goals: Vec<Goal> = goals.collect();
+        sorted::sort_by(&mut goals, |a, b| a.path < b.path);
         for goal in goals {
             let now = tree.peek(&goal.path);
             let (same, ours) = (now.same(&goal.image), now.same(&goal.left));
+            let barrier = !same && is_forgotten(&goal.image);
             if !same && (!ours || goal.broken) {
                 conflicts.insert(Rc::clone(&goal.path), "changed since the run");
+            } else if barrier {
+                conflicts.insert(Rc::clone(&goal.path), BARRIER);
             }
             // A touch alone is undone silently, where the run left the file so.
             let silent = same && ours && now.is_leaf() && now.mtime() != goal.image.mtime();
-            plan.steps.insert(goal.path, Step { now, target: goal.image, change: !same || silent, silent });
+            let target = if same { at_time(&now, &goal.image) } else { goal.image };
+            plan.steps.insert(goal.path, Step { now, target, change: !same || silent, silent, barrier });
         }
         plan.settle(tree, conflicts, mode);
         plan.check_room(tree);
@@ -94,6 +116,7 @@ impl Plan {
             for (path, errno) in blocked {
                 let reason = match errno {
                     Errno::ENOTEMPTY => "a directory that would have to go holds something else",
+                    Errno::EFBIG => BARRIER,
                     _ => "a directory above is now a file or link",
                 };
                 conflicts.insert(path, reason);
@@ -124,7 +147,9 @@ impl Plan {
         let mut out = Vec::new();
         let mut sound: SortedMap<&str, ()> = std::iter::once(("/", ())).collect();
         for (path, step) in self.steps.iter().filter(|(_, step)| step.change && !step.silent) {
-            if !step.target.is_absent() && !self.has_ground(tree, path, &mut sound) {
+            if step.barrier {
+                out.push((Rc::clone(path), Errno::EFBIG));
+            } else if !step.target.is_absent() && !self.has_ground(tree, path, &mut sound) {
                 out.push((Rc::clone(path), Errno::ENOTDIR));
             } else if step.now.is_dir() && step.target.is_leaf() && self.keeps_something(tree, path) {
                 out.push((Rc::clone(path), Errno::ENOTEMPTY));

@@ -84,10 +84,11 @@ impl State {
 /// Someone who is told of every change of the tree, path by path.
 ///
 /// `before` comes when the operation is certain to succeed and before anything changed; its answer is handed to `after`.
-/// What `before` was given may be dropped at once: then a file that nobody else holds is changed in place.
+/// What `before` was given may be dropped at once: then a file that nobody else holds is changed in place. `lost` says that
+/// the tree does not hold those bytes any more afterwards, as it does when a file only moves.
 pub trait Watch {
     /// A path is about to change.
-    fn before(&mut self, path: &str, state: State) -> u32;
+    fn before(&mut self, path: &str, state: State, lost: bool) -> u32;
     /// It has changed.
     fn after(&mut self, ticket: u32, state: State);
     /// One operation is done.

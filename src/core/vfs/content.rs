@@ -39,6 +39,11 @@ impl Content {
         Content { bytes: None, known: len, hash: cell, stored: Cell::new(false) }
     }
 
+    /// Returns the same without its bytes.
+    pub fn forgotten(&self) -> Content {
+        Content::known(self.len(), *self.hash())
+    }
+
     /// Returns the bytes; none when only the hash is known.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.as_deref().unwrap_or_default()

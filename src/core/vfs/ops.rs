@@ -48,6 +48,9 @@ pub type Eye<'a, 'b> = Option<&'a mut (dyn Watch + 'b)>;
 impl Tree {
     /// Makes, replaces or appends to a file; an existing one keeps its mode.
     pub fn write(&mut self, path: &str, data: Vec<u8>, how: Write, now: Millis, watch: Eye) -> Result<NodeId> {
+        if how.create {
+            self.check_makable(path)?;
+        }
         let follow = match (how.exclusive, how.create) {
             (true, _) => Follow::Never,
             (_, true) => Follow::Make,
@@ -78,6 +81,18 @@ impl Tree {
             self.change_file(id, known, now, watch, |content| *content = Rc::new(Content::new(data)));
         }
         Ok(id)
+    }
+
+    /// Refuses to make a file behind a slash, before anything at the end of the path is looked at.
+    pub fn check_makable(&self, path: &str) -> Result<()> {
+        path::check(path)?;
+        let bare = path.trim_end_matches('/');
+        if bare.len() == path.len() {
+            return Ok(());
+        }
+        let dir = bare.rfind('/').and_then(|at| path.get(..=at)).unwrap_or("/");
+        self.entries(self.lookup(dir, true)?)?;
+        Err(Errno::EISDIR)
     }
 
     /// Writes bytes into a file at an offset; a gap is filled with zeros.
@@ -119,8 +134,8 @@ impl Tree {
         let orphan = self.is_orphan(id);
         let mut watch = watch.filter(|_| !orphan);
         let ticket = watch.as_deref_mut().map(|w| match known {
-            Some(path) => w.before(path, self.state(id)),
-            None => w.before(&self.path_of(id), self.state(id)),
+            Some(path) => w.before(path, self.state(id), true),
+            None => w.before(&self.path_of(id), self.state(id), true),
         });
         let node = self.node_mut(id);
         node.mtime = now;
@@ -144,7 +159,7 @@ impl Tree {
     /// Makes a node where nothing stands, and tells.
     fn make(&mut self, dir: NodeId, name: Rc<str>, body: Body, mode: u16, now: Millis, watch: Eye) -> Result<NodeId> {
         let Some(w) = watch else { return Ok(self.create(dir, name, body, mode, now)) };
-        let ticket = w.before(&self.path_in(dir, &name), State::Absent);
+        let ticket = w.before(&self.path_in(dir, &name), State::Absent, false);
         let id = self.create(dir, name, body, mode, now);
         w.after(ticket, self.state(id));
         w.done();
@@ -176,7 +191,7 @@ impl Tree {
         }
         if let (Some(w), false) = (watch, made.is_empty()) {
             for id in &made {
-                let ticket = w.before(&self.path_of(*id), State::Absent);
+                let ticket = w.before(&self.path_of(*id), State::Absent, false);
                 w.after(ticket, self.state(*id));
             }
             w.done();
@@ -192,19 +207,15 @@ impl Tree {
                 continue;
             }
             let place = self.locate(prefix, false)?;
-            let found = match place.node {
-                Some(_) => self.lookup(prefix, true).ok(),
-                None => {
-                    let (dir, name) = (place.parent, Rc::from(place.name));
-                    let id = self.create(dir, name, Body::Dir(BTreeMap::new()), mode, now);
-                    made.push(id);
-                    Some(id)
-                }
-            };
-            let is_dir = found.is_some_and(|id| self.node(id).is_dir());
-            if !is_dir {
+            if place.node.is_none() {
+                let (dir, name) = (place.parent, Rc::from(place.name));
+                made.push(self.create(dir, name, Body::Dir(BTreeMap::new()), mode, now));
+                continue;
+            }
+            let found = self.lookup(prefix, true);
+            if !found.is_ok_and(|id| self.node(id).is_dir()) {
                 let is_last = path.get(end..).is_none_or(|rest| rest.trim_matches('/').is_empty());
-                return Err(if is_last || found.is_none() { Errno::EEXIST } else { Errno::ENOTDIR });
+                return Err(if is_last { Errno::EEXIST } else { found.err().unwrap_or(Errno::ENOTDIR) });
             }
         }
         Ok(())
@@ -244,7 +255,7 @@ impl Tree {
     fn take_out(&mut self, id: NodeId, now: Millis, watch: Eye) {
         let Some(w) = watch else { return self.unlink(id, now) };
         let all = self.subtree(id, self.path_of(id));
-        let tickets: Vec<u32> = all.into_iter().map(|(path, id)| w.before(&path, self.state(id))).collect();
+        let tickets: Vec<u32> = all.into_iter().map(|(path, id)| w.before(&path, self.state(id), true)).collect();
         self.unlink(id, now);
         for ticket in tickets {
             w.after(ticket, State::Absent);
@@ -292,13 +303,13 @@ impl Tree {
         let Some(w) = watch else { return self.relink(id, dir, name, replaced, now) };
         let old = self.subtree(id, self.path_of(id));
         let new_root = self.path_in(dir, &name);
-        let mut gone: Vec<u32> = old.iter().map(|(path, id)| w.before(path, self.state(*id))).collect();
+        let mut gone: Vec<u32> = old.iter().map(|(path, id)| w.before(path, self.state(*id), false)).collect();
         let mut came = Vec::with_capacity(old.len());
         let was = replaced.map_or(State::Absent, |id| self.state(id));
-        came.push(w.before(&new_root, was));
+        came.push(w.before(&new_root, was, true));
         self.relink(id, dir, name, replaced, now);
         let new = self.subtree(id, new_root);
-        came.extend(new.iter().skip(1).map(|(path, _)| w.before(path, State::Absent)));
+        came.extend(new.iter().skip(1).map(|(path, _)| w.before(path, State::Absent, false)));
         for ticket in gone.drain(..) {
             w.after(ticket, State::Absent);
         }
@@ -393,7 +404,7 @@ impl Tree {
     fn change_meta(&mut self, id: NodeId, watch: Eye, change: impl FnOnce(&mut (u16, Millis, Millis))) {
         let orphan = self.is_orphan(id);
         let mut watch = watch.filter(|_| !orphan);
-        let ticket = watch.as_deref_mut().map(|w| w.before(&self.path_of(id), self.state(id)));
+        let ticket = watch.as_deref_mut().map(|w| w.before(&self.path_of(id), self.state(id), false));
         let node = self.node_mut(id);
         let mut meta = (node.mode, node.mtime, node.ctime);
         change(&mut meta);
@@ -414,8 +425,8 @@ impl Tree {
             return Err(Errno::EISDIR);
         }
         let place = self.locate(to, true)?;
-        if !self.node(source).is_dir() && place.slash && place.node.is_none() {
-            return Err(Errno::ENOTDIR);
+        if !self.node(source).is_dir() && place.slash {
+            return Err(Errno::EISDIR);
         }
         if place.node == Some(source) || self.is_within(place.node.unwrap_or(place.parent), source) {
             return Err(Errno::EINVAL);
@@ -464,7 +475,7 @@ impl Tree {
                 (State::Absent, _) => continue,
             };
             changed = true;
-            let ticket = watch.as_deref_mut().map(|w| w.before(&path, before));
+            let ticket = watch.as_deref_mut().map(|w| w.before(&path, before, true));
             self.place(&path, &after, now);
             if let (Some(w), Some(ticket)) = (watch.as_deref_mut(), ticket) {
                 w.after(ticket, after);

@@ -280,20 +280,20 @@ impl Tree {
         if id == ROOT {
             return "/".to_owned();
         }
-        let mut out = String::with_capacity(32);
-        self.push_path(id, &mut out, 0);
-        out
-    }
-
-    fn push_path(&self, id: NodeId, out: &mut String, depth: usize) {
-        // The depth bounds what damage in a store could do; a sound tree never gets there.
-        if id == ROOT || id == NOWHERE || depth > path::MAX_PATH {
-            return;
+        let mut above = Vec::with_capacity(8);
+        let mut at = id;
+        // The number of nodes bounds what damage in a store could do; a sound tree never gets there.
+        while at != ROOT && at != NOWHERE && above.len() < self.nodes.len() {
+            let node = self.node(at);
+            above.push(&*node.name);
+            at = node.parent;
         }
-        let node = self.node(id);
-        self.push_path(node.parent, out, depth + 1);
-        out.push('/');
-        out.push_str(&node.name);
+        let mut out = String::with_capacity(above.iter().map(|name| name.len() + 1).sum());
+        for name in above.into_iter().rev() {
+            out.push('/');
+            out.push_str(name);
+        }
+        out
     }
 
     /// Returns the path of a name in a directory.

@@ -104,6 +104,7 @@ export class Machine {
     this.runs.clear();
     this.fs = await this.open();
     if (this.quota !== undefined) this.fs.setMaxBytes(this.quota);
+    if (this.imageLimit !== undefined) this.fs.setMaxImageBytes(this.imageLimit);
   }
 
   async run(op) {
@@ -137,6 +138,9 @@ export class Machine {
       case "quota":
         this.quota = op.bytes;
         return this.fs.setMaxBytes(op.bytes);
+      case "image_limit":
+        this.imageLimit = op.bytes;
+        return this.fs.setMaxImageBytes(op.bytes);
       case "snap": return void this.snaps.set(op.label, this.snap());
       case "repeat":
         for (let i = 0; i < op.n; i++) for (const inner of op.do) await this.run(fill(inner, i));
@@ -211,6 +215,10 @@ export class Machine {
       if (why) fail(`not the same as ${op.same_as}: ${why}`);
     }
     if (op.one_of !== undefined && op.one_of.every((label) => differ(snap, this.snaps.get(label), op.mtimes))) fail(`none of ${op.one_of}`);
+    for (const [run, want] of Object.entries(op.barriers ?? {})) {
+      const have = this.fs.journal(run)?.barriers;
+      if (String(have) !== String(want)) fail(`barriers of ${run} are ${have}, expected ${want}`);
+    }
     for (const key of ["undoable", "redoable"]) {
       if (op[key] !== undefined && String(this.fs[key]) !== String(op[key])) fail(`${key} is ${this.fs[key]}, expected ${op[key]}`);
     }
