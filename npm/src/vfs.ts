@@ -411,7 +411,7 @@ export class VirtualFs extends FilesFace {
     if (this.#opened.load === null || core.writer === null) return;
     await core.writer.replace(this.#opened.load, (raw) => {
       this.#limit(raw);
-      const old = core.live(), kept = options?.keep === true ? [...core.unsaved] : [];
+      const old = core.live(), kept = options?.keep === true ? [...core.unsaved].filter((path) => path !== "/") : [];
       for (const path of kept) carryOver(old, raw, path, core.clock());
       core.replace(raw);
       for (const path of kept) core.changed("rename", path);
@@ -579,7 +579,8 @@ function carryOver(from: RawFiles, to: RawFiles, path: string, now: number): voi
   } else {
     call(() => to.write(0, 0, path, from.read(path) ?? new Uint8Array(), 0, mode, now));
   }
-  call(() => to.chmod(0, 0, path, mode, now));
+  // The mode of a link is that of what it leads to.
+  if (type !== 3) call(() => to.chmod(0, 0, path, mode, now));
   call(() => to.utimes(0, 0, path, mtime, false, now));
 }
 
