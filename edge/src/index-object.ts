@@ -4,12 +4,13 @@ import { DurableObject } from "cloudflare:workers";
 import type { KeyValueBackend, SessionSummary } from "sessionlog";
 import { durableObjectBackend } from "sessionlog/durable-object";
 import { limitsOf, type Env } from "./env.js";
-import { answerRead, readRequest, written } from "./kv.js";
-import { answerOf, Refusal } from "./refusal.js";
+import { answerRead, readRequest, written, type KvRequest } from "./kv.js";
+import { answerOf, Refusal, refusalOf } from "./refusal.js";
 import { Requests } from "./requests.js";
 
 /** What a session's object holds of the session; a summary of null: it is not listed (any more). */
 export interface Report { header: Uint8Array | null; record: Uint8Array | null; format: Uint8Array | null; summary: SessionSummary | null }
+export interface MediaAnswer { value?: Uint8Array | null; entries?: Array<[string, Uint8Array]>; error?: { code: string; message: string } }
 interface Row { [column: string]: SqlStorageValue; id: string; title: string; preview: string; status: string; created: number; updated: number; events: number; archived: number; parent: string | null }
 
 const decoder = new TextDecoder();
@@ -69,6 +70,31 @@ export class IndexObject extends DurableObject<Env> {
     return false;
   }
 
+  /** What a session's object asks for media. Errors come as values: classes do not survive the way. */
+  async media(asked: KvRequest): Promise<MediaAnswer> {
+    try {
+      if (asked.op === "get") return { value: this.#backend.get(asked.key) as Uint8Array | null };
+      if (asked.op === "list") {
+        const { start, end, limit, reverse, keysOnly } = asked;
+        return { entries: this.#backend.list(start, end, { reverse, keysOnly, ...(limit === null ? {} : { limit }) }) as Array<[string, Uint8Array]> };
+      }
+      this.#transact(asked);
+      return {};
+    } catch (thrown) {
+      const { code, message } = refusalOf(thrown);
+      return { error: { code, message } };
+    }
+  }
+
+  #transact({ batch, request: key }: Extract<KvRequest, { op: "transact" }>): void {
+    if (this.#requests.find(key, "kv") !== null) return;
+    if (this.ctx.storage.sql.databaseSize > limitsOf(this.env).bytesPerSession) throw new Refusal(507, "quota", "the store of this caller is full");
+    this.ctx.storage.transactionSync(() => {
+      void this.#backend.transact(batch);
+      this.#requests.add(key, "kv", "");
+    });
+  }
+
   async sessions({ limit, offset, archived }: { limit: number; offset: number; archived: boolean }): Promise<object[]> {
     const rows = this.ctx.storage.sql.exec<Row>("SELECT * FROM sessions WHERE archived <= ? ORDER BY updated DESC, id LIMIT ? OFFSET ?", archived ? 1 : 0, limit, offset).toArray();
     return rows.map(({ id, title, preview, status, created, updated, events, archived: isArchived, parent }) => ({
@@ -81,13 +107,7 @@ export class IndexObject extends DurableObject<Env> {
     try {
       const asked = readRequest(new Uint8Array(await request.arrayBuffer()));
       if (asked.op !== "transact") return answerRead(asked, this.#backend);
-      const { batch, request: key } = asked;
-      if (this.#requests.find(key, "kv") !== null) return written();
-      if (this.ctx.storage.sql.databaseSize > limitsOf(this.env).bytesPerSession) throw new Refusal(507, "quota", "the store of this caller is full");
-      this.ctx.storage.transactionSync(() => {
-        void this.#backend.transact(batch);
-        this.#requests.add(key, "kv", "");
-      });
+      this.#transact(asked);
       return written();
     } catch (thrown) {
       return answerOf(thrown);

@@ -60,6 +60,31 @@ export function readRequest(bytes: Uint8Array): KvRequest {
 const framed = (head: { [member: string]: JsonValue }, values: Uint8Array[] = []): Response =>
   new Response(encodeFrame(head, values), { headers: { "content-type": "application/octet-stream" } });
 
+/** A request as it travels, for the next object. */
+export function writeRequest(request: KvRequest): Uint8Array<ArrayBuffer> {
+  if (request.op !== "transact") return encodeFrame({ ...request });
+  const { checks, puts, deletes } = request.batch;
+  const head = { op: "transact", request: request.request, puts: puts.map(([key]) => key), deletes, checks: checks.map(({ key, equals }) => ({ key, absent: equals === null })) };
+  return encodeFrame(head, [...checks.flatMap(({ equals }) => (equals === null ? [] : [equals])), ...puts.map(([, value]) => value)]);
+}
+
+/** Answers to the parts of a listing, as one; what follows a part that was cut is left for the next request. */
+export async function joinLists(request: Extract<KvRequest, { op: "list" }>, ask: (part: Extract<KvRequest, { op: "list" }>) => Promise<Response>, parts: Array<Extract<KvRequest, { op: "list" }>>): Promise<Response> {
+  const keys: string[] = [];
+  const all: Uint8Array[] = [];
+  for (const part of parts) {
+    const limit = request.limit === null ? null : request.limit - keys.length;
+    if (limit === 0) break;
+    const answer = await ask({ ...part, limit });
+    if (!answer.ok) return answer;
+    const { head, values } = decodeFrame(new Uint8Array(await answer.arrayBuffer()));
+    keys.push(...(head["keys"] as string[]));
+    all.push(...values);
+    if (head["more"] === true) return framed({ keys, more: true }, all);
+  }
+  return framed({ keys, more: false }, all);
+}
+
 /** Answers a reading request from a backend that answers at once. */
 export function answerRead(request: Exclude<KvRequest, { op: "transact" }>, backend: KeyValueBackend): Response {
   if (request.op === "get") {

@@ -5,11 +5,12 @@ import { durableObjectBackend } from "sessionlog/durable-object";
 import { PROTOCOL } from "./auth.js";
 import { eventsOf, numberFrom, optionalText, parseJson, readBody, textOf, type Json } from "./body.js";
 import { limitsOf, type Env, type Limits } from "./env.js";
-import type { IndexObject } from "./index-object.js";
+import type { IndexObject, MediaAnswer } from "./index-object.js";
 import { checkOwn } from "./keys.js";
 import { answerRead, readRequest, written, type KvRequest } from "./kv.js";
 import { Leases } from "./leases.js";
 import { Live } from "./live.js";
+import { withMedia } from "./media.js";
 import { Bucket, tooMany } from "./rate.js";
 import { answerOf, Refusal, refusalOf } from "./refusal.js";
 import { fingerprint, Requests } from "./requests.js";
@@ -17,8 +18,9 @@ import { start } from "./start.js";
 import { attachmentOf, setAttachment, type Attachment } from "./sockets.js";
 import { Tasks, type Opened } from "./tasks.js";
 
-/** How long the index may lag behind. */
+/** The index hears of a change after this; of those that follow at once, after longer: every report is two writes to disk. */
 const REPORT_MS = 500;
+const NEXT_REPORT_MS = 5_000;
 const PAGE = 1_000;
 const LOOK_EVERY = 16;
 
@@ -71,7 +73,7 @@ export class SessionObject extends DurableObject<Env> {
    */
   #backend(): KeyValueBackend {
     const { sync: _, ...rest } = this.#stored;
-    return {
+    const own: KeyValueBackend = {
       ...rest,
       peers: {
         lease: (id, waitMs, onLead) => this.#leases.peers.lease(id, waitMs, onLead),
@@ -80,6 +82,7 @@ export class SessionObject extends DurableObject<Env> {
       },
       transact: (batch) => this.#write(() => void this.#stored.transact(batch), batch.puts?.some(([key]) => key.startsWith("r/")) === true),
     };
+    return withMedia(own, (request) => this.#index().media(request) as Promise<unknown> as Promise<MediaAnswer>);
   }
 
   #write(work: () => void, changesRecord: boolean): void {
@@ -184,11 +187,14 @@ export class SessionObject extends DurableObject<Env> {
   #reportSoon(): void {
     if (this.#willReport) return;
     this.#willReport = true;
-    void this.ctx.storage.setAlarm(Date.now() + REPORT_MS);
+    const isFirst = Date.now() - this.#reported > 2 * NEXT_REPORT_MS;
+    void this.ctx.storage.setAlarm(Date.now() + (isFirst ? REPORT_MS : NEXT_REPORT_MS));
   }
+  #reported = 0;
 
   override async alarm(): Promise<void> {
     this.#willReport = false;
+    this.#reported = Date.now();
     const read = (key: string): Uint8Array | null => this.#stored.get(key) as Uint8Array | null;
     const store = await this.#openStore();
     const summary = (await store.sessions({ includeArchived: true })).find(({ id }) => id === this.#id) ?? null;

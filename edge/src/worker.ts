@@ -4,8 +4,8 @@ import { callerOf, type Caller } from "./auth.js";
 import { numberFrom, parseJson, readBody } from "./body.js";
 import { limitsOf, type Env } from "./env.js";
 import type { IndexObject } from "./index-object.js";
-import { targetOf } from "./keys.js";
-import { readRequest } from "./kv.js";
+import { PARTS, partsOf, targetOf } from "./keys.js";
+import { joinLists, readRequest, writeRequest, type KvRequest } from "./kv.js";
 import { Buckets } from "./rate.js";
 import { answerOf, Refusal } from "./refusal.js";
 import { start } from "./start.js";
@@ -100,9 +100,18 @@ async function keyValue(request: Request, env: Env, caller: Caller, limit: numbe
   const bytes = await readBody(request, limit);
   const asked = readRequest(bytes);
   if (asked.op === "transact" && !caller.canWrite) throw new Refusal(403, "forbidden", "this token may read only");
-  const id = targetOf(asked);
-  if (id === null) return forward(indexStub(env, caller), request, "/kv", caller, "", bytes);
-  return forward(sessionStub(env, caller, id), request, `/v1/sessions/${id}/kv`, caller, id, bytes);
+  const send = (part: KvRequest, body = writeRequest(part)): Promise<Response> => {
+    const id = targetOf(part);
+    if (typeof id !== "string") return forward(indexStub(env, caller), request, "/kv", caller, "", body);
+    return forward(sessionStub(env, caller, id), request, `/v1/sessions/${id}/kv`, caller, id, body);
+  };
+  if (targetOf(asked) !== PARTS) return send(asked, bytes);
+  const parts = partsOf(asked);
+  if (asked.op === "list") return joinLists(asked, send, parts as Array<typeof asked>);
+  // Deletes without a condition: each object carries out its own, once per key of the request.
+  let answer = await send(parts[0] as KvRequest);
+  for (const part of parts.slice(1)) if (answer.ok) answer = await send(part);
+  return answer;
 }
 
 export default {

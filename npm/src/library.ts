@@ -96,7 +96,7 @@ export class Library {
     return next;
   }
 
-  patch(id: string, change: { [field: string]: JsonValue | undefined }): void {
+  patch(id: string, change: { [field: string]: JsonValue | undefined | (() => JsonValue) }): void {
     const entry = this.entries.get(id);
     if (entry === undefined) return;
     this.entries.set(id, changedLater(entry, change));

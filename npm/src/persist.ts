@@ -65,6 +65,7 @@ export class Writer {
   #busy: Promise<void> | null = null;
   #flushes = 0;
   #mergeDue = false;
+  #mergeFrom = 0;
   /** Ids of events that were taken back without the store having said that it does not hold them. */
   #doubtful = new Set<string>();
   #stopped = false;
@@ -273,7 +274,9 @@ export class Writer {
     if (!this.#mergeDue || this.#fence === null) return;
     this.#mergeDue = false;
     try {
-      this.#fence = await mergeSmall(this.#host.backend, this.#host.id, this.#fence);
+      const { fence, next } = await mergeSmall(this.#host.backend, this.#host.id, this.#fence, this.#mergeFrom);
+      this.#fence = fence;
+      this.#mergeFrom = next;
     } catch {
       // The next write says what is wrong, if anything is.
     }

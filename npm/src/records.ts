@@ -14,6 +14,8 @@ export interface Entry {
 }
 
 type Change = { [field: string]: JsonValue | undefined };
+/** A value may be worked out when it is needed; the next one mostly takes its place before that. */
+type LaterChange = { [field: string]: JsonValue | undefined | (() => JsonValue) };
 
 /** The contract's names for two rows of the table. */
 const ALIASES: { [key: string]: string } = { createdAt: "created_at", updatedAt: "updated_at" };
@@ -43,16 +45,16 @@ export function changed(entry: Entry, change: Change): Entry {
   return text === "{}" ? entry : { ...entry, record: call((module) => module.raw_record_set(entry.record, text)) };
 }
 
-const unsettled = new WeakMap<Entry, { base: Entry; change: Change }>();
+const unsettled = new WeakMap<Entry, { base: Entry; change: LaterChange }>();
 
 /** The same, worked out when somebody looks at it: most changes are overtaken by the next one before that. */
-export function changedLater(entry: Entry, change: Change): Entry {
+export function changedLater(entry: Entry, change: LaterChange): Entry {
   const { base, change: before } = unsettled.get(entry) ?? { base: entry, change: {} };
   const all = { ...before, ...change };
   const later: Entry = {
     archived: entry.archived, unarchivedAt: entry.unarchivedAt, events: entry.events,
     get record(): string {
-      const { record } = changed(base, all);
+      const { record } = changed(base, Object.fromEntries(Object.entries(all).map(([field, value]) => [field, typeof value === "function" ? value() : value])));
       unsettled.delete(later);
       Object.defineProperty(later, "record", { value: record, enumerable: true });
       return record;
@@ -114,11 +116,13 @@ export function summaryOf(entry: Entry, live: Session | undefined): SessionSumma
 }
 
 /** What an event changes in the record of its session. */
-export function changeOf(event: SessionEvent, record: () => SessionRecord): Change | null {
+export function changeOf(event: SessionEvent, record: () => SessionRecord): LaterChange | null {
   switch (event.type) {
     case "user/message": {
-      const text = textOf(event.data);
-      return { last_prompt: text, ...(record()["first_preview"] === "" ? { first_preview: text.slice(0, 400) } : {}) };
+      const { text } = event.data;
+      if (record()["first_preview"] !== "" && typeof text === "string") return { last_prompt: () => fold(text) };
+      const folded = textOf(event.data);
+      return { last_prompt: folded, ...(record()["first_preview"] === "" ? { first_preview: folded.slice(0, 400) } : {}) };
     }
     case "session/titled":
       return { title: event.data.title };

@@ -14,6 +14,8 @@ export interface Segment { firstSeq: number; lines: Uint8Array; /** False when p
 
 /** Most puts of one batch when the backend names no limit. */
 const MAX_BATCH = 1000;
+/** Segments under this are merged (src/store/layout.rs decides). */
+const SMALL = 32 * 1024;
 /** How many segments one read brings; keeps memory flat on long sessions. */
 const PAGE = 64;
 
@@ -157,15 +159,19 @@ export async function* readSegments(backend: KeyValueBackend, id: string, fromSe
 /**
  * Merges one long run of small segments, if there is one; what the log says does not change. The epoch is raised with it, so
  * that no write or merge that was sent before can arrive after it: returns the new fence, or the old one when there was
- * nothing to do. Nothing else of this writer may be under way.
+ * nothing to do, and where to look the next time. Nothing else of this writer may be under way.
  */
-export async function mergeSmall(backend: KeyValueBackend, id: string, fence: Uint8Array): Promise<Uint8Array> {
+export async function mergeSmall(backend: KeyValueBackend, id: string, fence: Uint8Array, fromSeq = 0): Promise<{ fence: Uint8Array; next: number }> {
   const found: Segment[] = [];
-  for await (const segment of readSegments(backend, id)) found.push(segment);
-  if (found.some((segment) => !segment.whole)) return fence;
+  for await (const segment of readSegments(backend, id, fromSeq)) found.push(segment);
+  // Where a run may begin that grows with what is written from now on: there is no need to read what lies before it again.
+  let tail = found.length;
+  while (tail > 0 && (found[tail - 1] as Segment).lines.length < SMALL) tail--;
+  const next = found[tail]?.firstSeq ?? found.at(-1)?.firstSeq ?? fromSeq;
+  if (found.some((segment) => !segment.whole)) return { fence, next };
   const limit = backend.maxValueBytes ?? 2 ** 31;
   const [from, to] = call((m) => m.raw_merge_plan(new Float64Array(found.map((s) => s.firstSeq)), new Float64Array(found.map((s) => s.lines.length)), limit));
-  if (from === undefined || to === undefined) return fence;
+  if (from === undefined || to === undefined) return { fence, next };
   const run = found.slice(from, Math.min(to, from + (backend.maxBatch ?? MAX_BATCH) - 2));
   const lines = new Uint8Array(run.reduce((sum, segment) => sum + segment.lines.length, 0));
   let at = 0;
@@ -174,13 +180,14 @@ export async function mergeSmall(backend: KeyValueBackend, id: string, fence: Ui
     at += segment.lines.length;
   }
   const segmentKeys = run.map((segment) => keys.segment(id, segment.firstSeq));
-  const next = call((m) => m.raw_next_fence(fence));
+  const raised = call((m) => m.raw_next_fence(fence));
   await backend.transact({
     checks: [{ key: keys.fence(id), equals: fence }],
     deletes: segmentKeys.slice(1),
-    puts: [[keys.fence(id), next], [segmentKeys[0] as string, lines]],
+    puts: [[keys.fence(id), raised], [segmentKeys[0] as string, lines]],
   });
-  return next;
+  // There may be another run behind this one.
+  return { fence: raised, next: (run[0] as Segment).firstSeq };
 }
 
 /**

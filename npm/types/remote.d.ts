@@ -29,7 +29,7 @@ export class RemoteStore {
   /** The store of one session's object alone, its files included: what tasks run by the host work on. */
   backendOf(id: string): KeyValueBackend;
   create(options?: { id?: string; title?: string; cwd?: string }): Promise<{ id: string; seq: number }>;
-  /** The last changed first; what changed within the last half second may still be missing. */
+  /** The last changed first; what changed within the last seconds may still be missing. */
   list(options?: { limit?: number; offset?: number; archived?: boolean }): Promise<SessionSummary[]>;
   delete(id: string): Promise<void>;
   session(id: string): RemoteSession;

@@ -126,6 +126,34 @@ test("a controller with its files works on it; undo works for the next one who o
   await nextFs.dispose();
 });
 
+test("media are kept once for all sessions of a caller, reach the host's own requests, and go with the last session", { skip }, async () => {
+  const store = await openStore();
+  const bytes = new Uint8Array(700_000).map((_, at) => (at * 7) % 251);
+  const names = [];
+  for (const id of ["with-media", "with-it-too"]) {
+    const session = store.create(id);
+    const blob = await session.putBlob(bytes, { mediaType: "image/png" });
+    session.append("user/message", { parts: [{ type: "image", mediaType: "image/png", blob }] });
+    await session.flush();
+    names.push(blob);
+  }
+  assert.equal(names[0], names[1]);
+  const backend = remote().backend();
+  assert.equal((await backend.list("b/", "b0", { keysOnly: true })).filter(([key]) => /^b\/[0-9a-f]{64}$/.test(key)).length, 1);
+  assert.deepEqual((await backend.list("s/with-media/", "s/with-media0", { keysOnly: true })).map(([key]) => key.split("/")[2]).sort(), ["b", "e", "f", "h"]);
+  assert.deepEqual((await backend.list("s/with-media/", "s/with-media0", { keysOnly: true, reverse: true, limit: 3 })).map(([key]) => key.split("/")[2]), ["h", "f", "e"]);
+  await store.delete("with-media");
+  const next = await openStore();
+  const left = await next.resume("with-it-too");
+  assert.deepEqual(left.events[0].data.parts[0].blob, names[0]);
+  assert.ok((await backend.list("b/", "b0", { keysOnly: true })).length > 0);
+  await left.dispose();
+  await next.delete("with-it-too");
+  assert.deepEqual(await backend.list("b/", "b0", { keysOnly: true }), []);
+  await store.dispose();
+  await next.dispose();
+});
+
 test("encrypted before it leaves: the host has keys and no contents, and who follows reads it", { skip }, async () => {
   const key = await crypto.subtle.generateKey({ name: "AES-GCM", length: 256 }, false, ["encrypt", "decrypt"]);
   const open = () => SessionStore.open({ storage: { kind: "custom", backend: encrypted(remote(tokens.bob).backend(), key) } });
