@@ -8,6 +8,7 @@ import { OpenFile, flagsOf, openBits } from "./node-handle.js";
 import { DIRECTORY, Dir, Dirent, Stats, bigStats, constants } from "./node-stats.js";
 import { errnoOf, fileError } from "./files-error.js";
 import { dirname, join, makeDirs, realpath, resolve } from "./node-paths.js";
+import { makeStreams } from "./node-streams.js";
 import { watchFiles } from "./node-watch.js";
 import { DIR_ONLY, FORCE, LEAF_ONLY, RECURSIVE, type FilesFace } from "./vfs.js";
 
@@ -430,6 +431,7 @@ export function makeNodeFs(face: FilesFace): NodeFs {
       call(path instanceof FileHandle ? path.fd : toPath(path as PathLike), name === "readFile" ? data : await gather(data), ...rest);
   }
   node.watch = watchFiles(face);
+  Object.assign(node, makeStreams(sync));
   promises.constants = constants;
   return Object.assign(node, {
     promises, constants, Stats, Dirent, Dir,

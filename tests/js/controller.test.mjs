@@ -501,6 +501,47 @@ test("rewind takes back conversation and files together, after a look ahead, and
   await assert.rejects(controller.rewind(0), { code: "invalid_boundary" });
 });
 
+test("files go back to before any user message, and forward again; others' sessions on the same files stay", async () => {
+  const { controller, fs, store, session } = await world();
+  const states = [];
+  const state = () => Object.fromEntries(fs.walk("/").filter(({ type }) => type === "file").map(({ path }) => [path, fs.readText(path)]));
+  for (const [at, task] of ["write a.txt: 1", "append a.txt: 2\nwrite d/b.txt: b", "say nothing to files", "delete d\nwrite a.txt: 3", "move a.txt: c.txt"].entries()) {
+    states.push(state());
+    await controller.executeTask(`${task}\nsay ok`, demo);
+    if (at === 2) await session.compact(() => "so far");
+  }
+  states.push(state());
+  // Another session on the same files.
+  const other = new ChatSessionController({ store, fs, outputFn: () => {} });
+  await other.executeTask("write other.txt: theirs\nsay ok", demo);
+  const messages = session.events.filter(({ type }) => type === "user/message").map(({ seq }) => seq);
+  for (let at = messages.length - 1; at >= 0; at--) {
+    const report = await controller.rewind(messages[at], { conversation: false });
+    assert.equal(report.ok, true, JSON.stringify(report));
+    assert.deepEqual(state(), { ...states[at], "/other.txt": "theirs" }, `before message ${at}`);
+    while (fs.redoable.length > 0) assert.equal(await controller.redoLastUndo(), true);
+    assert.deepEqual(state(), { ...states.at(-1), "/other.txt": "theirs" }, `forward again from ${at}`);
+  }
+});
+
+test("undo and redo after a reload, from another session", async () => {
+  const backend = memoryBackend();
+  const first = await world({ backend });
+  await first.controller.executeTask("write kept.txt: 1\nsay ok", demo);
+  await first.controller.executeTask("write kept.txt: 2\nwrite new.txt: n\nsay ok", demo);
+  await first.store.dispose();
+  await first.fs.dispose();
+  const second = await world({ backend });
+  assert.equal(await second.controller.undoLastRun(), true);
+  assert.deepEqual([second.fs.readText("/kept.txt"), second.fs.exists("/new.txt")], ["1", false]);
+  assert.deepEqual(last(second.session, "undo/applied").deleted, ["/new.txt"]);
+  await second.store.dispose();
+  await second.fs.dispose();
+  const third = await world({ backend });
+  assert.equal(await third.controller.redoLastUndo(), true);
+  assert.deepEqual([third.fs.readText("/kept.txt"), last(third.session, "undo/redone").restored], ["2", ["/kept.txt", "/new.txt"]]);
+});
+
 // ------------------------------------------------------------ the log, compaction, runs
 
 test("an overflow is compacted away once; a long session is compacted at the end of the turn", async () => {

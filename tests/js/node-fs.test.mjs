@@ -169,6 +169,31 @@ test("promises, handles and callbacks answer as the calls do", async () => {
   assert.match(temp, /^\/tmp-[A-Za-z0-9]{6}$/);
 });
 
+test("streams read and write as Node's do", async () => {
+  for (const [fs, root] of [[own, ""], [nodeFs, real]]) {
+    const { pipeline } = await import("node:stream/promises");
+    const collect = async (options) => {
+      const parts = [];
+      for await (const part of fs.createReadStream(`${root}/s`, options)) parts.push(part);
+      return parts.map(String).join("");
+    };
+    const written = fs.createWriteStream(`${root}/s`, { mode: 0o600 });
+    const events = [];
+    for (const name of ["open", "ready", "finish", "close"]) written.on(name, () => events.push(name));
+    await pipeline(async function* () { yield "hello "; yield Buffer.from("wörld"); }, written);
+    assert.deepEqual([events, written.bytesWritten, fs.readFileSync(`${root}/s`, "utf8"), fs.statSync(`${root}/s`).mode & 0o777], [["open", "ready", "finish", "close"], 12, "hello wörld", 0o600]);
+    assert.deepEqual(await collect("utf8"), "hello wörld");
+    assert.deepEqual(await collect({ start: 2, end: 5, highWaterMark: 3 }), "llo ");
+    await pipeline(["J"], fs.createWriteStream(`${root}/s`, { start: 0, flags: "r+" }));
+    await pipeline(["!"], fs.createWriteStream(`${root}/s`, { flags: "a" }));
+    assert.deepEqual(await collect(), "Jello wörld!");
+    const failed = await new Promise((resolve) => fs.createReadStream(`${root}/none`).on("error", resolve));
+    assert.equal(failed.message.replace(real, ""), "ENOENT: no such file or directory, open '/none'");
+    await assert.rejects(pipeline(["x"], fs.createWriteStream(`${root}/none/x`)), { code: "ENOENT" });
+    fs.unlinkSync(`${root}/s`);
+  }
+});
+
 test("watch tells of changes below a directory", async () => {
   const heard = [];
   const watcher = own.watch("/d", (kind, name) => heard.push([kind, name]));
