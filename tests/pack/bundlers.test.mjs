@@ -1,4 +1,4 @@
-// The packed tarball through bundlers without plug-ins or settings for it, run in Chromium: page, dedicated and shared worker.
+// G07. The packed tarball through bundlers without plug-ins or settings for it, run in Chromium: page, dedicated and shared worker.
 import assert from "node:assert/strict";
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
