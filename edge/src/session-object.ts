@@ -24,6 +24,8 @@ const NEXT_REPORT_MS = 5_000;
 const PAGE = 1_000;
 const LOOK_EVERY = 16;
 
+/** A request that is carried out, and its answer for when it is sent again. */
+interface Carried { key: string; print: string; answer: string }
 interface Appended { events: Array<{ seq: number; id: string; at: number }>; replayed: boolean }
 type NewEvents = Array<{ type: string; data: JsonValue }>;
 
@@ -45,7 +47,7 @@ export class SessionObject extends DurableObject<Env> {
   #turn: Promise<unknown> = Promise.resolve();
   #willReport = false;
   /** Goes into the transaction that stores the events it belongs to. */
-  #unstored: { key: string; print: string; answer: string } | null = null;
+  #unstored: Carried | null = null;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -80,18 +82,22 @@ export class SessionObject extends DurableObject<Env> {
         tell: (id, word) => this.#leases.peers.tell(id, word),
         hear: (listener) => this.#leases.peers.hear(listener),
       },
-      transact: (batch) => this.#write(() => void this.#stored.transact(batch), batch.puts?.some(([key]) => key.startsWith("r/")) === true),
+      transact: (batch) => {
+        const puts = (start: string): boolean => batch.puts?.some(([key]) => key.startsWith(start)) === true;
+        // Files and runs are written through here too: the key belongs to the events.
+        const request = puts("s/") ? this.#unstored : null;
+        if (request !== null) this.#unstored = null;
+        this.#write(() => void this.#stored.transact(batch), puts("r/"), request);
+      },
     };
     return withMedia(own, (request) => this.#index().media(request) as Promise<unknown> as Promise<MediaAnswer>);
   }
 
-  #write(work: () => void, changesRecord: boolean): void {
-    const request = this.#unstored;
+  #write(work: () => void, changesRecord: boolean, request: Carried | null): void {
     this.ctx.storage.transactionSync(() => {
       work();
       if (request !== null) this.#requests.add(request.key, request.print, request.answer);
     });
-    this.#unstored = null;
     if (changesRecord) this.#reportSoon();
   }
 
@@ -397,12 +403,8 @@ export class SessionObject extends DurableObject<Env> {
     if (batch.puts.some(([key]) => key === header) && this.#stored.get(header) === null) await this.#reserve();
     if (ofLog || keys.some((key) => /^[fj]\//.test(key))) await this.#yield();
     if (ofLog) this.#leases.wrote();
-    this.#unstored = { key: request, print: "kv", answer: "" };
-    try {
-      this.#write(() => void this.#stored.transact(batch), keys.some((key) => key === header || key.startsWith("r/")));
-    } finally {
-      this.#unstored = null;
-    }
+    const changesRecord = keys.some((key) => key === header || key.startsWith("r/"));
+    this.#write(() => void this.#stored.transact(batch), changesRecord, { key: request, print: "kv", answer: "" });
     if (ofLog) await this.#follow();
     return written();
   }

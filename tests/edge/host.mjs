@@ -35,6 +35,9 @@ export async function bundle(entry = join(root, "edge/src/worker.ts"), out = joi
   return out;
 }
 
+const disks = [];
+process.on("exit", () => disks.forEach((dir) => rmSync(dir, { recursive: true, force: true })));
+
 let count = 0;
 /** A folder for the objects' databases; `memory` puts it where no disk is waited for. */
 export function freshDisk({ memory = false } = {}) {
@@ -42,6 +45,7 @@ export function freshDisk({ memory = false } = {}) {
   const dir = join(base, `sessionlog-edge-${process.pid}-${count++}`);
   rmSync(dir, { recursive: true, force: true });
   mkdirSync(dir, { recursive: true });
+  disks.push(dir);
   return dir;
 }
 
