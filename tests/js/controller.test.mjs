@@ -542,6 +542,21 @@ test("undo and redo after a reload, from another session", async () => {
   assert.deepEqual([third.fs.readText("/kept.txt"), last(third.session, "undo/redone").restored], ["2", ["/kept.txt", "/new.txt"]]);
 });
 
+test("a run that changed what is too large to be kept says so; its undo leaves that alone when asked to", async () => {
+  const { controller, fs, output } = await world();
+  fs.setMaxImageBytes(10);
+  fs.writeFile("/large.txt", "x".repeat(11));
+  fs.writeFile("/small.txt", "x");
+  const done = await controller.executeTask("write large.txt: new\nwrite small.txt: new\nsay ok", demo);
+  assert.equal(done.warnings.length, 1);
+  assert.match(done.warnings[0], /undo cannot take it back: \/large\.txt$/);
+  assert.equal(await controller.undoLastRun(), false);
+  assert.match(output.slice(1).join("\n"), /\/large\.txt/);
+  assert.deepEqual([fs.readText("/large.txt"), fs.readText("/small.txt")], ["new", "new"]);
+  assert.equal(await controller.undoLastRun({ skip: true }), true);
+  assert.deepEqual([fs.readText("/large.txt"), fs.readText("/small.txt")], ["new", "x"]);
+});
+
 // ------------------------------------------------------------ the log, compaction, runs
 
 test("an overflow is compacted away once; a long session is compacted at the end of the turn", async () => {
