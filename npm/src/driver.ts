@@ -26,7 +26,8 @@ export interface Finished { status: string; answer: string | null; error: Fault 
 
 type Input =
   | { type: "start" | "checkpoint-done" | "derived" | "stream-ended" }
-  | ({ type: "checkpoint-failed" | "append-failed" | "derive-failed" } & Fault)
+  | ({ type: "checkpoint-failed" | "derive-failed" } & Fault)
+  | ({ type: "append-failed"; lost: Array<{ event: string; id?: string }> } & Fault)
   | ({ type: "stream-failed"; overflow: boolean } & Fault)
   | { type: "compacted"; done: boolean }
   | { type: "validated"; faults: Array<{ callId: string; message: string }> }
@@ -117,7 +118,7 @@ export class Driver {
   }
 
   #perform(effects: Effect[]): void {
-    for (const effect of effects) {
+    for (const [at, effect] of effects.entries()) {
       if (effect.type !== "append") {
         this.#start(effect);
         continue;
@@ -126,7 +127,7 @@ export class Driver {
         this.#append(effect.event, effect.data);
       } catch (thrown) {
         // What comes after it in this answer of the loop rests on it.
-        this.#inputs.unshift({ type: "append-failed", ...faultOf(thrown) });
+        this.#inputs.unshift({ type: "append-failed", ...faultOf(thrown), lost: lostOf(effects.slice(at)) });
         return;
       }
     }
@@ -326,7 +327,7 @@ export class Driver {
       if (!asked) this.#turn.append("approval/requested", { callId, name, args });
     } catch (thrown) {
       this.#waiting.delete(callId);
-      return void this.#inputs.unshift({ type: "append-failed", ...faultOf(thrown) });
+      return void this.#inputs.unshift({ type: "append-failed", ...faultOf(thrown), lost: [] });
     }
     audit({ type: "approval/requested", callId, tool: name });
     if (config.approve === undefined) return;
@@ -367,6 +368,15 @@ export class Driver {
     }
     return false;
   }
+}
+
+/** Events that are not in the log, for the loop to end the turn on what is. */
+function lostOf(effects: Effect[]): Array<{ event: string; id?: string }> {
+  return effects.flatMap((effect) => {
+    if (effect.type !== "append") return [];
+    const { id } = effect.data as { id?: unknown };
+    return [{ event: effect.event, ...(typeof id === "string" ? { id } : {}) }];
+  });
 }
 
 /** Resolves a little after the signal fired. */
@@ -491,7 +501,13 @@ class LiveAnswer {
 
   abort(): void {
     this.sync();
-    for (const stream of this.#streams.values()) stream.abort();
+    for (const stream of this.#streams.values()) {
+      try {
+        stream.abort();
+      } catch {
+        // What is held back cannot be stored; the answer that holds it says why.
+      }
+    }
     this.#streams.clear();
   }
 }

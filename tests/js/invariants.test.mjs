@@ -270,6 +270,31 @@ test("approve that throws, that answers nonsense, that never answers", async () 
   assert.equal(fs.exists("/a"), true);
 });
 
+test("a scrubber that breaks its word in the middle of an answer, of a result, or at a stop: an honest end, and the session goes on", { timeout: 10_000 }, async () => {
+  for (const [name, bad] of [["throws", () => { throw new Error("cannot"); }], ["no text", () => 5]]) {
+    for (const where of ["answer", "result", "stop"]) {
+      const { controller, store, session, output } = await world();
+      store.registerScrubber({ name: "bad", scrub: (text) => (text.includes("boom") ? bad() : text), maxMatchLength: 8 });
+      const why = `${name} in the ${where}`;
+      if (where === "stop") {
+        const running = controller.executeTask("go", demo, adapter(async function* () { yield { type: "text", text: "a boom" }; await new Promise(() => {}); }));
+        await pause(10);
+        controller.cancel();
+        assert.notEqual((await running).runResult.status, "completed", why);
+      } else {
+        const steps = where === "answer" ? [say("a boom b")] : [[call("1", "t")], say("ok")];
+        const done = await controller.executeTask("go", script(steps, { tools: [tool("t", () => "boom")] }));
+        assert.equal(done.runResult.status, where === "answer" ? "failed" : "completed", why);
+      }
+      assert.equal(output.length, 1, why);
+      const of = (type) => session.events.filter((event) => event.type === type).length;
+      assert.deepEqual([of("turn/start") - of("turn/end"), of("step/start") - of("step/end")], [0, 0], why);
+      assert.ok(!JSON.stringify(session.events).includes("boom"), why);
+      assert.equal((await controller.executeTask("say on", demo)).runResult.status, "completed", why);
+    }
+  }
+});
+
 // ------------------------------------------------------------------- runs and audit
 
 test("the audit tells a run from its start to its end, survives a reload, and its sinks come and go", async () => {

@@ -447,6 +447,47 @@ fn a_verdict_about_other_arguments_is_none_after_a_reload_either() {
 }
 
 #[test]
+fn whatever_cannot_be_appended_the_turn_is_closed_on_what_the_log_holds() {
+    let kinds = [
+        "user/message",
+        "step/start",
+        "assistant/message",
+        "tool/call",
+        "tool/result",
+        "step/end",
+        "turn/end",
+        "error",
+    ];
+    for kind in kinds {
+        for (times, stream) in (1..=4).flat_map(|times| [(times, None), (times, Some(1)), (times, Some(2))]) {
+            if kind == "error" && stream.is_none() {
+                continue;
+            }
+            let faults = Faults { refused: Some((kind, times)), stream, ..Faults::default() };
+            let mut world = World { script: story(), faults, ..World::default() };
+            let mut machine = Machine::new(config(tools()));
+            let first = machine.handle(Input::Start);
+            world.drive(&mut machine, first, usize::MAX);
+            let why = format!("{kind} refused {times} times, stream {stream:?}");
+            assert!(machine.is_over(), "{why}");
+            assert_eq!(world.finish.as_ref().unwrap().status, Status::Failed, "{why}");
+            world.check_requests(&why, &world.log);
+            let seen = |id: &str| {
+                let parts = world.all("assistant/message").into_iter().filter_map(|m| m.get("parts")?.as_array());
+                parts.flatten().any(|part| part.get("id").and_then(Value::as_str) == Some(id))
+            };
+            for result in world.all("tool/result") {
+                assert!(seen(result.get("id").and_then(Value::as_str).unwrap()), "{why}: a result of nothing");
+            }
+            // What is refused again and again cannot be closed with it; a reload closes it then.
+            if times == 1 || (kind != "step/end" && kind != "turn/end" && kind != "tool/result") {
+                world.check(&why);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_session_that_goes_while_a_verdict_is_awaited_leaves_the_question_open() {
     let mut machine = Machine::new(config(tools()));
     machine.handle(Input::Start);

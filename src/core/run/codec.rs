@@ -13,7 +13,7 @@ pub fn read_input(value: &Value) -> Result<Input> {
         "start" => Input::Start,
         "checkpoint-done" => Input::CheckpointDone,
         "checkpoint-failed" => Input::CheckpointFailed(fault()),
-        "append-failed" => Input::AppendFailed(fault()),
+        "append-failed" => Input::AppendFailed { fault: fault(), lost: read_lost(value) },
         "derived" => Input::Derived,
         "derive-failed" => Input::DeriveFailed(fault()),
         "chunk" => Input::Chunk(read_chunk(value.get("chunk").unwrap_or(&Value::Null))?),
@@ -143,6 +143,11 @@ fn read_outcome(value: &Value) -> Outcome {
         error: value.get("error").filter(|fault| !fault.is_null()).map(read_fault),
         synthetic: flag(value, "synthetic"),
     }
+}
+
+fn read_lost(value: &Value) -> Vec<(String, String)> {
+    let lost = value.get("lost").and_then(Value::as_array).unwrap_or_default();
+    lost.iter().map(|event| (text(event, "event"), text(event, "id"))).collect()
 }
 
 fn read_validated(value: &Value) -> Vec<(String, String)> {

@@ -13,7 +13,12 @@ pub enum Input {
     /// It could not be made durable.
     CheckpointFailed(Fault),
     /// An event could not be appended; what came after it in the same answer was not carried out.
-    AppendFailed(Fault),
+    AppendFailed {
+        /// Why.
+        fault: Fault,
+        /// Type and call of every event that is not in the log for it, the failed one first.
+        lost: Vec<(String, String)>,
+    },
     /// The request was derived and is what the log yields.
     Derived,
     /// It was not.

@@ -61,6 +61,8 @@ pub struct Machine {
     queue: Vec<(String, String)>,
     pub(super) ending: Option<Ending>,
     made_room: bool,
+    /// How often an event could not be appended.
+    refused: u32,
     spent: i128,
     /// What the dearest step of this run has cost: what is set aside for the next one.
     dearest: i128,
@@ -84,6 +86,7 @@ impl Machine {
             queue: Vec::new(),
             ending: None,
             made_room: false,
+            refused: 0,
             spent: 0,
             dearest: 0,
             prompt_tokens: 0,
@@ -114,11 +117,12 @@ impl Machine {
     /// Takes what has happened and returns what is to be done. What is not waited for changes nothing.
     pub fn handle(&mut self, input: Input) -> Vec<Effect> {
         match (self.phase, input) {
+            // Even the last event may be refused; whoever drives waits for the end until it is told.
+            (_, Input::AppendFailed { fault, lost }) => self.append_failed(fault, &lost),
             (Phase::Over, _) => {}
             (Phase::Fresh, Input::Start) => self.start(),
             (_, Input::Steer { id, text }) => self.steer(id, text),
             (_, Input::Cancel(cancel)) => self.cancel(&cancel),
-            (_, Input::AppendFailed(fault)) => self.append_failed(fault),
             (Phase::BetweenSteps, Input::CheckpointDone) => self.begin_step(),
             (Phase::BetweenSteps, Input::CheckpointFailed(fault)) => self.fail(fault),
             (Phase::Deriving, Input::Derived) => self.wait(Effect::Checkpoint, Phase::BeforeRequest),
@@ -533,17 +537,31 @@ impl Machine {
         if self.step_open { self.end_step_with(ending) } else { self.end(ending) }
     }
 
-    fn append_failed(&mut self, fault: Fault) {
-        // What failed while the turn was being closed is not tried again.
-        if self.ending.as_ref().is_some_and(|ending| ending.status == Status::Failed) {
+    /// Ends the turn on what the log holds: first with all that is to be said, then with the least, then not at all.
+    fn append_failed(&mut self, fault: Fault, lost: &[(String, String)]) {
+        self.refused += 1;
+        let is_lost = |kind: &str| lost.iter().any(|(lost, _)| lost == kind);
+        if self.refused > 2 || is_lost("turn/start") {
             self.ending = Some(Ending::failed("error", fault));
             return self.finish();
         }
+        self.step_open = (self.step_open || is_lost("step/end")) && !is_lost("step/start");
+        if is_lost("assistant/message") {
+            // Calls that nobody can see need no results.
+            self.calls.clear();
+        }
+        let unanswered = |id: &str| lost.iter().any(|(kind, call)| kind == "tool/result" && call == id);
+        self.calls.iter_mut().filter(|call| unanswered(&call.id)).for_each(|call| call.answered = false);
         self.ending = None;
         if matches!(self.phase, Phase::Running | Phase::Streaming) {
             self.out.push(Effect::Abort);
         }
-        self.fail(fault);
+        if self.refused == 1 {
+            return self.fail(fault);
+        }
+        self.close_calls("not_stored", "What came of the call could not be stored.");
+        let ending = Ending::failed("error", Fault::new(&fault.code, "An event could not be stored."));
+        if self.step_open { self.end_step_with(ending) } else { self.end(ending) }
     }
 
     fn end_step_with(&mut self, ending: Ending) {
