@@ -76,7 +76,8 @@ function fill(fs, dir, count) {
 /**
  * Contenders take turns and keep their best round, for what else the machine does only ever adds. Reading is one copy of the
  * bytes for either side, so large reads stand close together; a call that changes a directory costs about 2 µs whatever the
- * directory holds, most of it for handing two paths to the module.
+ * directory holds, most of it for handing two paths to the module. Removing a tree frees all that it held within the call,
+ * about 0.15 µs a file, where memfs drops one reference and leaves the rest to the collector, outside of what is measured.
  */
 async function compareLines() {
   for (const [line, work] of Object.entries(LINES)) {

@@ -514,9 +514,10 @@ impl Tree {
     }
 
     fn release(&mut self, id: NodeId) {
+        let nameless = Rc::clone(&self.nil.name);
         let node = self.node_mut(id);
         node.body = Body::Free;
-        node.name = Rc::from("");
+        node.name = nameless;
         self.free.push(id);
     }
 
