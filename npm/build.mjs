@@ -43,6 +43,8 @@ for (const name of readdirSync(dist)) {
   const file = join(dist, name);
   writeFileSync(file, readFileSync(file, "utf8").replace(/^import "\.\/shared-[^"]+";\n/gm, ""));
 }
+// A worker's file stands alone: no chunk that a bundler would have to make anew for it.
+await build({ absWorkingDir: root, entryPoints: ["npm/src/opfs-worker.ts"], outdir: dist, bundle: true, format: "esm", target: "es2022", external: ["./glue.js"], legalComments: "none", logLevel: "warning" });
 
 for (const name of readdirSync(join(root, "npm", "entries"))) cpSync(join(root, "npm", "entries", name), join(dist, name));
 writeFileSync(join(dist, "glue.js"), withChecks(readFileSync(join(glue, "glue.js"), "utf8")));

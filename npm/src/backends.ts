@@ -1,6 +1,9 @@
 // Opens storage. Nothing here touches the environment before it is called: importing works everywhere.
 import type { KeyValueBackend, StorageSpec } from "../types/index.js";
 import { SessionLogError, toError } from "./errors.js";
+import { canAskWorker, hasSyncHandles, openInWorker } from "./opfs-page.js";
+import { isPlainBatch, transactOn } from "./indexed-db.js";
+import type { RawIndexedDb } from "./glue.js";
 import { call } from "./runtime.js";
 
 type Batch = Parameters<KeyValueBackend["transact"]>[0];
@@ -67,11 +70,21 @@ function wrap(raw: RawBackend, shape: Shape): KeyValueBackend {
   };
 }
 
+/** Issues batches on the live handle; without one, and when something went wrong, the module does. */
+function onHandle(raw: RawIndexedDb, isStrict: boolean): RawBackend {
+  const transact = (batch: Batch): unknown => {
+    const db = isPlainBatch(batch) ? (raw.handle() as IDBDatabase | null) : null;
+    if (db === null) return raw.transact(batch);
+    return transactOn(db, batch, isStrict).then((done) => (done ? undefined : call(() => raw.transact_again(batch))));
+  };
+  return { get: (key) => raw.get(key), list: (start, end, options) => raw.list(start, end, options), transact, close: () => raw.close(), free: () => raw.free() };
+}
+
 const openers: { [K in StorageSpec["kind"]]: (spec: Extract<StorageSpec, { kind: K }>) => Promise<KeyValueBackend> | KeyValueBackend } = {
   memory: () => wrap(call((m) => m.raw_open_memory()) as RawBackend, { name: "memory", sync: true }),
   indexeddb: async (spec) => {
     const raw = await run<RawBackend>(() => call((m) => m.raw_open_indexed_db(spec.name, spec.durability === "strict", spec.openTimeoutMs)));
-    return wrap(raw, { name: "indexeddb", maxValueBytes: 64 * MIB, maxBatch: 10_000 });
+    return wrap(onHandle(raw as RawIndexedDb, spec.durability === "strict"), { name: "indexeddb", maxValueBytes: 64 * MIB, maxBatch: 10_000 });
   },
   localstorage: async (spec) => {
     const prefix = spec.prefix ?? "sessionlog";
@@ -82,7 +95,9 @@ const openers: { [K in StorageSpec["kind"]]: (spec: Extract<StorageSpec, { kind:
     return wrap(raw, { name: "localstorage", sync: true, maxValueBytes: 256 * KIB, maxBatch: 256 });
   },
   opfs: async (spec) => {
-    const raw = await run<RawBackend>(() => call((m) => m.raw_open_opfs(fileName(spec.name ?? "sessionlog"))));
+    const name = fileName(spec.name ?? "sessionlog");
+    const inWorker = !hasSyncHandles() && canAskWorker();
+    const raw = inWorker ? await openInWorker(name) : await run<RawBackend>(() => call((m) => m.raw_open_opfs(name)));
     // Not `sync`, although it is: an append would then wait for the disk every time.
     return wrap(raw, { name: "opfs", maxValueBytes: 64 * MIB, maxBatch: 10_000 });
   },

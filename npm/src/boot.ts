@@ -31,7 +31,7 @@ async function start(input: Given | undefined, find: Find, fetchBytes: (url: str
   if (isStarted()) return;
   await guarded("the WebAssembly module could not be started", () => glueInit({ module_or_path: module }));
   instantiated = true;
-  markStarted();
+  markStarted(module);
 }
 
 /** For runtimes that hand over a compiled module. Idempotent. */
@@ -39,13 +39,15 @@ export function initSync(given: GivenSync): void {
   if (isStarted()) return;
   if (instantiated) return restart();
   const source = isPlain(given) && "module" in given ? given.module : (given as WebAssembly.Module | BufferSource);
+  let module: WebAssembly.Module;
   try {
-    glue.initSync({ module: source });
+    module = source instanceof WebAssembly.Module ? source : new WebAssembly.Module(source);
+    glue.initSync({ module });
   } catch (thrown) {
     throw startError("the WebAssembly module could not be started", thrown);
   }
   instantiated = true;
-  markStarted();
+  markStarted(module);
 }
 
 function restart(): void {

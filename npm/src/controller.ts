@@ -107,6 +107,8 @@ export class ChatSessionController {
     const { config, options } = work;
     const tools = config.tools ?? fileTools();
     checkTools(tools);
+    const whole = this.#session.whole();
+    if (whole !== null) await whole;
     const turn = this.#turnOf(work);
     const runId = this.#store.newId();
     const warnings: string[] = [];

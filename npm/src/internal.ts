@@ -12,6 +12,8 @@ export interface SessionInside {
   checkpoint(): Promise<void>;
   /** Brings the media that the log names by blob; null when there is nothing to wait for. */
   loadBlobs(): Promise<void> | null;
+  /** Settles when events that are still being read are there; null when all are. */
+  whole(): Promise<void> | null;
   readonly companions: Set<() => Promise<void>>;
   /** Marks the record (status and the like) for the next write. */
   patchRecord(change: { [field: string]: JsonValue }): void;

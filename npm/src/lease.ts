@@ -74,6 +74,9 @@ async function inTime<T>(promise: Promise<T>, ms: number): Promise<T | null> {
   }
 }
 
+/** So long after word of a session no other word of it is given: a message costs as much as a write. */
+const REST_MS = 30;
+
 /** Word between tabs that a session has grown. */
 export class Channel {
   #channel: BroadcastChannel | null = null;
@@ -96,14 +99,30 @@ export class Channel {
     (this.#channel as unknown as { unref?: () => void }).unref?.();
   }
 
-  /** The store holds the first `seq` events of a session. */
+  /** The store holds the first `seq` events of a session. Tabs are told at once, and again at the end of a run of writes. */
   grown(id: string, seq: number): void {
-    this.#channel?.postMessage({ id, seq });
     this.#peers?.tell(id, { grown: seq });
+    this.#post(id, seq);
   }
+
+  #post(id: string, seq: number): void {
+    if (this.#channel === null) return;
+    if (this.#resting.has(id)) return void this.#resting.set(id, seq);
+    this.#channel.postMessage({ id, seq });
+    this.#resting.set(id, 0);
+    const timer = setTimeout(() => {
+      const newer = this.#resting.get(id) ?? 0;
+      this.#resting.delete(id);
+      if (newer > 0) this.#post(id, newer);
+    }, REST_MS);
+    (timer as { unref?: () => void }).unref?.();
+  }
+  /** Sessions that were told of just now, and what there is to tell of them since. */
+  #resting = new Map<string, number>();
 
   close(): void {
     this.#unhear?.();
+    for (const [id, seq] of this.#resting) if (seq > 0) this.#channel?.postMessage({ id, seq });
     this.#channel?.close();
     this.#channel = null;
   }

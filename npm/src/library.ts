@@ -96,18 +96,25 @@ export class Library {
     return next;
   }
 
-  patch(id: string, change: { [field: string]: JsonValue | undefined | (() => JsonValue) }): void {
+  /** The title that the record of a live session has. */
+  titleOf(id: string): string | null {
+    const entry = this.entries.get(id);
+    return entry === undefined ? null : reading(entry).title;
+  }
+
+  /** What is not urgent need not go with the very next write. */
+  patch(id: string, change: { [field: string]: JsonValue | undefined | (() => JsonValue) }, urgent = true): void {
     const entry = this.entries.get(id);
     if (entry === undefined) return;
     this.entries.set(id, changedLater(entry, change));
-    this.#live.get(id)?.writer.markRecord();
+    this.#live.get(id)?.writer.markRecord(urgent);
   }
 
   /** Takes over what an event says about its session, before anyone hears of the event. */
   note(event: SessionEvent, session: LiveSession): void {
     const entry = this.entries.get(session.id);
     const change = entry === undefined ? null : changeOf(event, () => this.#previewed.get(session) ?? this.#preview(session, reading(entry)));
-    if (change !== null) this.patch(session.id, change);
+    if (change !== null) this.patch(session.id, change, event.type !== "user/message");
   }
 
   /** A record that has a preview keeps it: there is no need to read it for every message. */

@@ -3,12 +3,15 @@ import type { KeyValueBackend } from "../types/index.js";
 import type { RawSession } from "./glue.js";
 import { SessionLogError, toError } from "./errors.js";
 import { call } from "./runtime.js";
-import { firstFence, formatRecord, keys, eraseLast, mergeSmall, segmentBatches, takeOverFrom, type Batch } from "./segments.js";
-import { encodeHeader, readLog, type Header } from "./stored.js";
+import { backOff, firstFence, formatRecord, keys, eraseLast, mergeSmall, segmentBatches, takeOverFrom, type Batch } from "./segments.js";
+import { encodeCheckpoint, encodeHeader, readLog, type Header } from "./stored.js";
 import { WriteBehind, type WriteOutcome, type WriteStep } from "./write-behind.js";
 
 /** This many segments of one flush each are worth merging. */
 const MERGE_AFTER = 256;
+
+/** A record that can wait is written this often at most. */
+const RECORD_MS = 500;
 
 export interface WriterHost {
   readonly id: string;
@@ -65,6 +68,8 @@ export class Writer {
   #busy: Promise<void> | null = null;
   #flushes = 0;
   #mergeDue = false;
+  /** Writes in a row that another writer was faster than. */
+  #conflicts = 0;
   #mergeFrom = 0;
   /** Ids of events that were taken back without the store having said that it does not hold them. */
   #doubtful = new Set<string>();
@@ -95,8 +100,33 @@ export class Writer {
     return this.#fence ?? firstFence();
   }
 
-  markRecord(): void {
+  /** The record changed; when it can wait it does not go with every write. */
+  markRecord(urgent = true): void {
     this.#recordDirty = true;
+    this.#isRecordUrgent ||= urgent;
+  }
+  #isRecordUrgent = true;
+  #recordAt = 0;
+  #recordTimer: ReturnType<typeof setTimeout> | null = null;
+
+  get #isRecordDue(): boolean {
+    return this.#recordDirty && (this.#isRecordUrgent || this.#isNew || now() - this.#recordAt >= RECORD_MS);
+  }
+
+  #recordTaken(): void {
+    this.#recordDirty = false;
+    this.#isRecordUrgent = false;
+    this.#recordAt = now();
+  }
+
+  /** A record that did not go with a write goes by itself, a little later. */
+  #recordLater(): void {
+    if (!this.#recordDirty || this.#recordTimer !== null || this.#stopped) return;
+    this.#recordTimer = setTimeout(() => {
+      this.#recordTimer = null;
+      this.#writeRecord().catch(() => {});
+    }, RECORD_MS);
+    (this.#recordTimer as { unref?: () => void }).unref?.();
   }
 
   /** The log has grown: it is written at once when `urgent`, else within one interval. */
@@ -162,6 +192,7 @@ export class Writer {
     // After an internal fault nothing can be written any more, and nobody must believe that it was.
     if (this.#stopped && this.lastError?.code === "poisoned") throw this.lastError;
     if (this.#stopped) return;
+    this.#isRecordUrgent ||= this.#recordDirty;
     if (this.#isNew && (this.#length === 0 || this.#creating !== null)) await this.#create();
     await this.#wait((token) => this.#machine.flush(now(), token));
     await this.#writeRecord();
@@ -250,7 +281,7 @@ export class Writer {
       if (this.#fence === null) puts.push([keys.fence(id), firstFence()]);
       puts.push([keys.header(id), encodeHeader(this.header)], [keys.format(), formatRecord()]);
     }
-    if (this.#recordDirty) puts.push([keys.record(id), this.#host.recordBytes()]);
+    if (this.#isRecordDue) puts.push([keys.record(id), this.#host.recordBytes()]);
     return { checks, puts };
   }
 
@@ -302,7 +333,9 @@ export class Writer {
     // Lines that could not be read when the session was imported ride along once, so that they are never lost.
     const damaged = this.#isNew ? call(() => raw.damaged_bytes()) : new Uint8Array();
     const extra = this.#extra();
-    this.#recordDirty = false;
+    const checkpoint = call(() => raw.checkpoint(from, to));
+    if (checkpoint !== undefined) extra.puts?.push([keys.checkpoint(id), encodeCheckpoint(checkpoint)]);
+    if (this.#isRecordDue) this.#recordTaken();
     return segmentBatches(backend, id, this.#fence ?? firstFence(), from, joinBytes([lines, damaged]), extra);
   }
 
@@ -318,9 +351,11 @@ export class Writer {
   #wrote(): void {
     this.#fence ??= firstFence();
     this.#isNew = false;
+    this.#conflicts = 0;
     this.lastError = null;
     this.#flushes++;
     this.#done("stored");
+    this.#recordLater();
     if (this.#flushes % MERGE_AFTER === 0) this.#mergeDue = true;
   }
 
@@ -328,6 +363,7 @@ export class Writer {
     this.#recordDirty = true;
     const error = toError(thrown);
     this.lastError = error;
+    if (error.code === "conflict") this.#conflicts++;
     this.#done(error.code === "conflict" ? "conflict" : error.code === "disposed" ? "refused" : "failed");
   }
 
@@ -339,6 +375,7 @@ export class Writer {
   async #reload(): Promise<void> {
     const { id, raw, backend } = this.#host;
     try {
+      if (this.#conflicts > 1) await backOff(this.#conflicts);
       const { fence, unbroken } = await takeOverFrom(backend, id, this.#fence);
       this.#fence = fence;
       // Whoever took over in between may have built on what is in doubt: then it stays.
@@ -398,7 +435,7 @@ export class Writer {
 
   async #writeNew(): Promise<void> {
     const extra = this.#extra();
-    this.#recordDirty = false;
+    this.#recordTaken();
     try {
       const written = this.#host.backend.transact(extra);
       // A store-first append may follow in the same go, and must find a session that is there.
@@ -416,7 +453,7 @@ export class Writer {
   async #writeRecord(): Promise<void> {
     while (this.#record !== null) await this.#record;
     if (!this.#recordDirty || this.#isNew || this.#stopped) return;
-    this.#recordDirty = false;
+    this.#recordTaken();
     const { id, backend } = this.#host;
     this.#record = Promise.resolve(backend.transact({ puts: [[keys.record(id), this.#host.recordBytes()]] })).finally(() => (this.#record = null));
     try {
@@ -447,6 +484,7 @@ export class Writer {
     if (this.#stopped) return;
     this.#stopped = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
+    if (this.#recordTimer !== null) clearTimeout(this.#recordTimer);
     this.#timer = null;
     this.#carry(this.#machine.close());
   }

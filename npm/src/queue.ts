@@ -1,4 +1,5 @@
 // What was said and not taken up yet, as the log tells it.
+import { insideSession } from "./internal.js";
 import type { Session, SessionEvent } from "../types/index.js";
 
 export interface Draft { id: string; text: string }
@@ -12,8 +13,16 @@ export class Queue {
   constructor(session: Session, newId: () => string) {
     this.#session = session;
     this.#newId = newId;
-    for (const event of session.events) this.#see(event);
+    const whole = insideSession(session).whole();
+    if (whole === null) this.#readAll();
+    // Drafts from before the newest compaction come when the log is whole.
+    else whole.then(() => this.#readAll(), () => {});
     this.#unlisten = session.on("event", (event) => this.#see(event));
+  }
+
+  #readAll(): void {
+    this.#open.clear();
+    for (const event of this.#session.events) this.#see(event);
   }
 
   #see(event: SessionEvent): void {

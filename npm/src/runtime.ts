@@ -10,11 +10,18 @@ const UNEXPECTED = "sessionlog: ";
 
 let started = false;
 let poison: string | null = null;
+let compiled: WebAssembly.Module | null = null;
 
 /** Says that the module is instantiated; called by the entry that did it. */
-export function markStarted(): void {
+export function markStarted(module: WebAssembly.Module | null = compiled): void {
   started = true;
   poison = null;
+  compiled = module;
+}
+
+/** What a worker of ours is started with, so that it neither fetches nor compiles anything. */
+export function compiledModule(): WebAssembly.Module | null {
+  return compiled;
 }
 
 /** Whether the module is there and sound. */

@@ -23,6 +23,8 @@ export const keys = {
   fence: (id: string): string => call((m) => m.raw_key("fence", id)),
   header: (id: string): string => call((m) => m.raw_key("header", id)),
   record: (id: string): string => call((m) => m.raw_key("record", id)),
+  /** From where a long session can be opened. */
+  checkpoint: (id: string): string => call((m) => m.raw_key("checkpoint", id)),
   segment: (id: string, seq: number): string => call((m) => m.raw_key("segment", id, seq)),
   format: (): string => call((m) => m.raw_key("format", "")),
   /** All keys of one session, none of any other. */
@@ -50,6 +52,12 @@ export async function takeOver(backend: KeyValueBackend, id: string): Promise<Ui
   return (await takeOverFrom(backend, id, null)).fence;
 }
 
+/** Waits a while of chance, longer each time: writers that got into each other's way do not do so again. */
+export function backOff(tries: number): Promise<void> {
+  const ms = Math.random() * Math.min(400, 5 * 2 ** tries);
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
 /** The same, and says whether `own` was still in force, so that nobody else can have written or read since. */
 export async function takeOverFrom(backend: KeyValueBackend, id: string, own: Fence): Promise<{ fence: Uint8Array; unbroken: boolean }> {
   const key = keys.fence(id);
@@ -62,6 +70,7 @@ export async function takeOverFrom(backend: KeyValueBackend, id: string, own: Fe
     } catch (thrown) {
       const error = toError(thrown);
       if (error.code !== "conflict" || tries >= 8) throw error;
+      await backOff(tries);
       // An acknowledgement that got lost looks like a conflict; an epoch that is ours alone cannot be told from it, so
       // the next one is taken.
     }
@@ -206,20 +215,4 @@ export async function deleteSession(backend: KeyValueBackend, id: string, also: 
     await backend.transact({ deletes: rest });
   }
   await backend.transact({ deletes: [fence] });
-}
-
-/** Refuses a store whose format is newer than this code; says whether it is empty. */
-export async function checkFormat(backend: KeyValueBackend): Promise<"new" | "current"> {
-  const found = await backend.get(keys.format());
-  if (found === null) return "new";
-  let version: unknown;
-  try {
-    version = (JSON.parse(new TextDecoder().decode(found)) as { version?: unknown }).version;
-  } catch (cause) {
-    throw new SessionLogError("corrupt", "the store's format record cannot be read", {}, cause);
-  }
-  const own = (JSON.parse(new TextDecoder().decode(formatRecord())) as { version: number }).version;
-  if (typeof version !== "number") throw new SessionLogError("corrupt", "the store's format record names no version");
-  if (version > own) throw new SessionLogError("newer_format", `the store was written by a newer version (format ${version})`, { version, supported: own });
-  return "current";
 }

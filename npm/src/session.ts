@@ -44,6 +44,12 @@ export interface SessionHome {
   detach(session: Session): void;
   /** Events reached the store. */
   stored(session: Session): void;
+  /** Why nobody can write here; null when another writer is the only reason. */
+  readOnlyReason(): SessionLogError | null;
+  /** The title that the record has. */
+  recordedTitle(session: Session): string | null;
+  /** Every event is in memory now. */
+  filled(session: Session): void;
 }
 
 const OPEN_BRACE = 123;
@@ -72,6 +78,19 @@ function lazyEvent(id: string, sessionId: string, seq: number, at: number, type:
   } as unknown as SessionEvent;
 }
 
+/** The events before those that a long session was opened with. */
+export interface RestOfLog {
+  /** The first event that was read at opening. */
+  first: number;
+  read(): Promise<RawSession>;
+}
+
+/** Sums that lack what is still being read are lower bounds, and say so. */
+function partOf(usage: SessionUsage): SessionUsage {
+  const part = (cost: SessionUsage["cost"]): SessionUsage["cost"] => ({ ...cost, complete: false, flags: [...cost.flags, "history_pending"] });
+  return { ...usage, cost: part(usage.cost), own: { ...usage.own, cost: part(usage.own.cost) } };
+}
+
 export class Session {
   readonly id: string;
   #raw: RawSession;
@@ -91,8 +110,10 @@ export class Session {
   #blobs: SessionBlobs;
 
   /** @internal Sessions are made by their store. */
-  constructor(raw: RawSession, home: SessionHome, header: Header, fence: Uint8Array | null, durable: number, readOnly: boolean) {
+  constructor(raw: RawSession, home: SessionHome, header: Header, fence: Uint8Array | null, durable: number, readOnly: boolean, rest: RestOfLog | null = null) {
     this.#raw = raw;
+    this.#first = rest?.first ?? 0;
+    if (rest !== null) this.#startFilling(rest);
     this.#home = home;
     this.#header = JSON.parse(call(() => raw.header())) as SessionHeader;
     this.id = this.#header.id;
@@ -122,9 +143,53 @@ export class Session {
       companions: this.#companions,
       checkpoint: () => this.#checkpoint(),
       loadBlobs: () => this.loadBlobs(),
+      whole: () => this.#filling,
       patchRecord: (change) => home.patchRecord(this, change),
       append: (type, data, options) => this.append(type as never, data as never, options),
     });
+  }
+
+  // ------------------------------------------------------------------ the events before the newest compaction
+
+  /** The first event that is in memory. */
+  #first: number;
+  #filling: Promise<void> | null = null;
+
+  /** Resolves when every event is in memory; a long session opens from its newest compaction and reads the rest behind it. */
+  get whole(): Promise<void> {
+    return this.#filling ?? Promise.resolve();
+  }
+
+  #startFilling(rest: RestOfLog): void {
+    const filling = this.#fill(rest);
+    this.#filling = filling;
+    // Who asks for an early event, or awaits `whole`, is told; that nobody does is no fault.
+    filling.catch((thrown: unknown) => {
+      if (this.#state !== "disposed") this.#home.warn("history", `the earlier events of session ${this.id} could not be read: ${toError(thrown).message}`);
+      if (this.#filling === filling) this.#refill = () => this.#startFilling(rest);
+    });
+  }
+  #refill: (() => void) | null = null;
+
+  async #fill(rest: RestOfLog): Promise<void> {
+    const earlier = await rest.read();
+    try {
+      if (this.#state === "disposed") return;
+      call(() => this.#raw.prepend(earlier));
+      this.#first = 0;
+      this.#filling = null;
+      this.#home.filled(this);
+    } finally {
+      earlier.free();
+    }
+  }
+
+  /** Refuses what takes events that are still on their way. */
+  #need(seq: number): void {
+    if (seq >= this.#first) return;
+    this.#refill?.();
+    this.#refill = null;
+    throw new SessionLogError("unavailable", `the first ${this.#first} events are still being read: await session.whole`, { first: this.#first });
   }
 
   get header(): SessionHeader {
@@ -145,7 +210,7 @@ export class Session {
 
   get title(): string | null {
     this.#check();
-    return call(() => this.#raw.title()) ?? null;
+    return call(() => this.#raw.title()) ?? (this.#first > 0 ? this.#home.recordedTitle(this) : null);
   }
 
   get readOnly(): boolean {
@@ -158,7 +223,7 @@ export class Session {
 
   #checkWritable(): void {
     this.#check();
-    if (this.#readOnly) throw new SessionLogError("locked", "another tab or process writes this session", { id: this.id });
+    if (this.#readOnly) throw this.#home.readOnlyReason() ?? new SessionLogError("locked", "another tab or process writes this session", { id: this.id });
   }
 
   append<T extends EventType>(type: T, data: SessionEventMap[T], options?: Options): SessionEvent<T>;
@@ -310,6 +375,7 @@ export class Session {
     const to = Math.min(toSeq ?? this.#visible, this.#visible);
     const from = Math.max(0, Math.floor(fromSeq));
     if (!(from < to)) return [];
+    this.#need(from);
     return this.#read(from, to);
   }
 
@@ -321,11 +387,13 @@ export class Session {
     this.#check();
     const { upto } = options;
     if (upto === undefined || upto >= this.#visible) return this.#messages.list();
+    this.#need(0);
     return parseMessages(call(() => this.#raw.derive_messages(Math.max(0, Math.floor(upto)))));
   }
 
   deriveRequest(options: RequestOptions): DerivedRequest {
     this.#check();
+    if (options?.upto !== undefined && options.upto < this.#visible) this.#need(0);
     return this.#requests.derive(options);
   }
 
@@ -404,12 +472,14 @@ export class Session {
 
   usage(): SessionUsage {
     this.#check();
-    return JSON.parse(call(() => this.#raw.usage())) as SessionUsage;
+    const usage = JSON.parse(call(() => this.#raw.usage())) as SessionUsage;
+    return this.#first > 0 ? partOf(usage) : usage;
   }
 
   /** What the session would cost with other prices; the history keeps the prices of its day. */
   reprice(prices: PriceTable): SessionUsage {
     this.#check();
+    this.#need(0);
     const raw = rawPrices(prices as never);
     return JSON.parse(call(() => this.#raw.reprice(raw))) as SessionUsage;
   }
@@ -420,6 +490,7 @@ export class Session {
 
   verify(): number | null {
     this.#check();
+    this.#need(0);
     return call(() => this.#raw.verify()) ?? null;
   }
 
@@ -484,6 +555,7 @@ export class Session {
   /** @internal */
   forkRaw(boundary: Boundary, id: string, createdAt: number): { raw: RawSession; count: number } {
     this.#check();
+    this.#need(0);
     const { count, throughSeq, messageSeq, allowOpenTurn } = boundary;
     const text = JSON.stringify({ count, throughSeq, messageSeq, allowOpenTurn });
     const taken = Math.min(call(() => this.#raw.boundary(text)), this.#visible);

@@ -14,16 +14,17 @@ import { DeliveryQueue, Listeners } from "./listeners.js";
 import { sweepPlan, type SessionsOptions, type SweepPolicy } from "./catalogue.js";
 import { joinBytes } from "./persist.js";
 import { Chain } from "./scrub.js";
-import { checkFormat, keys, takeOver, writeSegment } from "./segments.js";
 import { BlobStore, scrubBlob, type ExportedBlob } from "./blobs.js";
-import { encode, eraseSession, readHeader, readLog, type Header, type StoredLog } from "./stored.js";
+import { keys, takeOver, writeSegment } from "./segments.js";
+import { openFormat } from "./format.js";
+import { encode, eraseSession, readEnd, readHeader, readLog, readUpto, type Header, type StoredLog } from "./stored.js";
 import { Library, quote } from "./library.js";
 import { changed, decodeEntry, freshEntry, isoTime, reading, setupOf, type Entry } from "./records.js";
 import { Rescrub } from "./rescrub.js";
 import { appendForeign, exportAs, readExport, type ImportReport } from "./transfer.js";
 import { call, callersOwn } from "./runtime.js";
 import { RunStore } from "./runs.js";
-import { Session, type SessionHome } from "./session.js";
+import { Session, type RestOfLog, type SessionHome } from "./session.js";
 import { toText } from "./values.js";
 
 type StoreEvent = "session/created" | "session/disposed" | "session/event" | "session/flush";
@@ -102,6 +103,9 @@ export class SessionStore {
       recordBytes: (session) => this.#library.recordBytes(session as never),
       patchRecord: (session, change) => this.#library.patch(session.id, change),
       stored: (session) => this.#channel.grown(session.id, session.writer.durable),
+      readOnlyReason: () => this.#tooNew,
+      recordedTitle: (session) => this.#library.titleOf(session.id),
+      filled: (session) => this.#reportDamage(session.raw, session.id),
       detach: (session) => this.#detach(session),
     };
     this.runs = new RunStore({
@@ -127,10 +131,12 @@ export class SessionStore {
     }
     const chain = new Chain();
     for (const scrubber of options.scrubbers ?? []) chain.add(scrubber);
-    const storage = await openOrMemory(options.storage);
+    const opened = await openOrMemory(options.storage);
+    const { backend, tooNew } = await openFormat(opened.backend);
+    const storage = { ...opened, backend, ...(tooNew === null ? {} : { reason: tooNew }) };
     const store = new SessionStore(env, storage, options, chain);
+    store.#tooNew = tooNew;
     if (storage.reason !== undefined) store.#warn(storage.reason.code, storage.reason.message);
-    await checkFormat(storage.backend);
     await store.#library.load();
     store.#watchPage();
     return store;
@@ -175,6 +181,9 @@ export class SessionStore {
     this.#warn("listener", `a listener failed: ${toError(thrown).message}`);
   }
 
+  /** Why nothing can be written: the store belongs to a newer version. */
+  #tooNew: SessionLogError | null = null;
+
   #check(): void {
     if (this.#ended) throw new SessionLogError("disposed", "the store was disposed of");
   }
@@ -198,6 +207,7 @@ export class SessionStore {
 
   prepare(id?: string, options: CreateOptions = {}): Session {
     this.#check();
+    if (this.#tooNew !== null) throw this.#tooNew;
     const own = id ?? call(() => this.#env.new_id());
     this.#checkId(own);
     this.#checkFree(own);
@@ -283,24 +293,26 @@ export class SessionStore {
   async #load(id: string, options: { recover?: string; unknownEvents?: string }): Promise<Session> {
     await this.#checkStored(id);
     const closes = (options.recover ?? "close") === "close";
+    if (this.#tooNew !== null) return this.#open(id, { held: false, release: () => {} }, false, options.unknownEvents === "refuse");
     const lease = await this.#lease(id, () => void this.#lead(id, closes));
     try {
       return await this.#open(id, lease, closes, options.unknownEvents === "refuse");
     } catch (thrown) {
       lease.release();
-      throw thrown;
+      throw toError(thrown);
     }
   }
 
   async #open(id: string, lease: Lease, closes: boolean, refuses: boolean): Promise<Session> {
     // The session is taken over before it is read: nothing an earlier writer has under way can arrive after that.
     const fence = lease.held ? await takeOver(this.#storage.backend, id) : new Uint8Array();
-    const { raw, stored } = await this.#loadRaw(id);
+    const { raw, stored, rest } = (refuses ? null : await this.#loadEnd(id)) ?? { ...(await this.#loadRaw(id)), rest: null };
     this.#check();
     if (refuses) this.#refuseUnknown(raw);
     const entry = await this.#library.entry(id).catch(() => null);
-    const session = new Session(raw, this.#home, stored.header, fence, call(() => raw.len()), !lease.held);
-    this.#reportDamage(raw, id);
+    const session = new Session(raw, this.#home, stored.header, fence, call(() => raw.len()), !lease.held, rest);
+    // One that is not whole yet reports when it is.
+    if (rest === null) this.#reportDamage(raw, id);
     this.#library.entries.set(id, entry ?? freshEntry(session as never, {}));
     this.#live.set(id, session);
     this.#leases.set(session, lease);
@@ -349,6 +361,28 @@ export class SessionStore {
     return { raw, stored };
   }
 
+  /** The end of a long session, from its newest compaction on, and how the rest is read; null when all is to be read at once. */
+  async #loadEnd(id: string): Promise<{ raw: RawSession; stored: StoredLog; rest: RestOfLog } | null> {
+    const { backend } = this.#storage;
+    const end = await readEnd(backend, id);
+    if (end === null || end.stored.header.gone === true) return null;
+    const { stored, first, compacted } = end;
+    const header = JSON.stringify(stored.header.header);
+    const raw = call(() => this.#env.open(header, first));
+    for (const lines of stored.lines) call(() => raw.load(lines));
+    // Lines that cannot be read, or a rewind to before the compaction: then it takes the whole log.
+    if (call(() => raw.event_id(compacted)) === undefined || call(() => raw.is_rewound_before(compacted))) {
+      raw.free();
+      return null;
+    }
+    const read = async () => {
+      const earlier = call(() => this.#env.open(header));
+      await readUpto(backend, id, stored.header, first, (lines) => call(() => earlier.load(lines)));
+      return earlier;
+    };
+    return { raw, stored, rest: { first, read } };
+  }
+
   #refuseUnknown(raw: RawSession): void {
     for (const { type, seq } of JSON.parse(call(() => raw.events(0, raw.len()))) as SessionEvent[]) {
       const known = eventClass(type);
@@ -363,6 +397,7 @@ export class SessionStore {
 
   fork(sourceId: string, options: Boundary & { id?: string } = {}): Session {
     this.#checkId(sourceId);
+    if (this.#tooNew !== null) throw this.#tooNew;
     const source = this.#live.get(sourceId);
     if (source === undefined) {
       const code = this.#library.entries.has(sourceId) ? "unavailable" : "missing";
@@ -502,6 +537,7 @@ export class SessionStore {
     this.#checkId(id);
     const live = this.#live.get(id);
     const entry = await this.#library.entry(id);
+    await live?.whole;
     const raw = live?.raw ?? (await this.#loadRaw(id)).raw;
     try {
       const format = options.format ?? "sessionlog";
@@ -516,6 +552,7 @@ export class SessionStore {
 
   async importSession(data: Uint8Array | string, options: { format?: ExportFormat; id?: string } = {}): Promise<{ session: Session; report: ImportReport }> {
     this.#check();
+    if (this.#tooNew !== null) throw this.#tooNew;
     const bytes = typeof data === "string" ? encode(data) : data.slice();
     const fallback = { id: call(() => this.#env.new_id()), now: this.#now() };
     const { header, record, body, events, blobs, firstLine, lost } = readExport(options.format ?? "sessionlog", bytes, fallback);
@@ -572,6 +609,7 @@ export class SessionStore {
       const id = /^s\/([^/]+)\/h$/.exec(key)?.[1];
       if (id === undefined) continue;
       const live = this.#live.get(id);
+      await live?.whole;
       await (live === undefined ? this.#rescrubStored(id, work) : work.session(live.asRescrubbed()));
     }
     for (const [id, entry] of await this.#library.catalogue()) {
@@ -643,7 +681,7 @@ export class SessionStore {
       durable,
       ...(await storageFacts()),
       unsaved: sessions.reduce((sum, s) => sum + s.writer.unsaved, 0),
-      readOnly: sessions.some((s) => s.readOnly),
+      readOnly: this.#tooNew !== null || sessions.some((s) => s.readOnly),
       ...(lastError === null ? {} : { lastError: { code: lastError.code, message: lastError.message } }),
     };
   }

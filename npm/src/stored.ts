@@ -33,6 +33,41 @@ export async function readHeader(backend: KeyValueBackend, id: string): Promise<
   }
 }
 
+/** The newest compaction of a session, and the first event that it takes to derive messages from there on. */
+export interface Checkpoint { seq: number; from: number }
+
+export const encodeCheckpoint = ([seq, from]: Iterable<number>): Uint8Array => encode(JSON.stringify({ seq, from }));
+
+/** One that cannot be read is none: the whole log says the same. */
+async function readCheckpoint(backend: KeyValueBackend, id: string): Promise<Checkpoint | null> {
+  const bytes = await backend.get(keys.checkpoint(id));
+  try {
+    const { seq, from } = JSON.parse(decode(bytes ?? encode("{}"))) as Partial<Checkpoint>;
+    return typeof seq === "number" && typeof from === "number" && from <= seq ? { seq, from } : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Fewer events than this before the newest compaction are read at once with the rest. */
+const LONG = 4_096;
+
+/** The end of a long session from its newest compaction on: enough to derive from. Null when all is to be read. */
+export async function readEnd(backend: KeyValueBackend, id: string): Promise<{ stored: StoredLog; first: number; compacted: number } | null> {
+  // A store that answers at once needs no second reading.
+  if (backend.sync === true) return null;
+  const [header, checkpoint] = await Promise.all([readHeader(backend, id), readCheckpoint(backend, id)]);
+  if (header === null || checkpoint === null || checkpoint.from < LONG || checkpoint.from < (header.base?.count ?? 0)) return null;
+  let first = -1;
+  const lines: Uint8Array[] = [];
+  for await (const segment of readSegments(backend, id, checkpoint.from)) {
+    if (first < 0) first = segment.firstSeq;
+    lines.push(segment.lines);
+  }
+  const isThere = first > 0 && first <= checkpoint.from;
+  return isThere ? { stored: { header, lines }, first, compacted: checkpoint.seq } : null;
+}
+
 /** Reads a session's lines up to `upto`, those of its base first, from the segment that holds `start`; null when there is no such session. */
 export async function readLog(backend: KeyValueBackend, id: string, upto = Infinity, start = 0): Promise<StoredLog | null> {
   const header = await readHeader(backend, id);
@@ -51,6 +86,24 @@ export async function readLog(backend: KeyValueBackend, id: string, upto = Infin
     lines.push(segment.lines);
   }
   return { header, lines };
+}
+
+/** How many segments are taken in before others get their turn. */
+const AT_ONCE = 4;
+
+/** Gives `take` the lines before `upto`, a few segments at a time. */
+export async function readUpto(backend: KeyValueBackend, id: string, header: Header, upto: number, take: (lines: Uint8Array) => void): Promise<void> {
+  if (header.base !== undefined) {
+    const base = await readLog(backend, id, upto);
+    for (const lines of base?.lines ?? []) take(lines);
+    return;
+  }
+  let taken = 0;
+  for await (const segment of readSegments(backend, id)) {
+    if (segment.firstSeq >= upto) return;
+    take(segment.lines);
+    if (++taken % AT_ONCE === 0) await new Promise((resolve) => setTimeout(resolve));
+  }
 }
 
 const NEWLINE = 10;

@@ -51,6 +51,11 @@ pub fn piece_key(segment: &str, tag: &str, index: u32) -> String {
     format!("{segment}/{tag}/{index:08}")
 }
 
+/// Returns the key of the note that says from where a long session can be opened.
+pub fn checkpoint_key(id: &str) -> String {
+    format!("s/{id}/c")
+}
+
 /// Returns the key of the small record that a listing reads; it lies outside the session's range so that one range read
 /// lists all sessions without touching an event.
 pub fn record_key(id: &str) -> String {

@@ -21,8 +21,6 @@ pub mod write_behind;
 
 #[cfg(target_family = "wasm")]
 pub mod indexed_db;
-#[cfg(all(target_family = "wasm", feature = "conformance"))]
-pub mod js;
 #[cfg(target_family = "wasm")]
 mod signal;
 
@@ -31,7 +29,7 @@ mod signal;
 pub struct BackendKind {
     /// The `kind` of a storage specification.
     pub kind: &'static str,
-    /// The file or folder below `src/store` that implements it.
+    /// The file or folder below `src/store` that implements it; empty for a caller's own.
     pub file: &'static str,
     /// Whether an acknowledged batch outlives the process.
     pub durable: bool,
@@ -73,10 +71,10 @@ pub const BACKENDS: &[BackendKind] = &[
     },
     BackendKind {
         kind: "custom",
-        file: "js.rs",
+        file: "",
         durable: true,
         sync: false,
-        doc: "A caller's own object with the calls of the contract.",
+        doc: "A caller's own object with the calls of the contract; the shell calls it, nothing here does.",
     },
 ];
 

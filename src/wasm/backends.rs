@@ -94,6 +94,17 @@ impl RawIndexedDb {
         Ok(promise(async move { store.write(&batch).await.map(|()| JsValue::UNDEFINED) }))
     }
 
+    /// Returns the live database, if there is one: the shell issues batches itself, for that costs a third of the same here.
+    pub fn handle(&self) -> JsValue {
+        self.0.handle().map_or(JsValue::NULL, JsValue::from)
+    }
+
+    /// Carries out a batch that the shell tried in vain.
+    pub fn transact_again(&self, batch: &JsValue) -> Result<Promise, JsValue> {
+        let (store, batch) = (self.0.clone(), batch_of(batch)?);
+        Ok(promise(async move { store.write_again(&batch).await.map(|()| JsValue::UNDEFINED) }))
+    }
+
     /// Closes the handle.
     pub fn close(&self) {
         self.0.shut();
@@ -294,6 +305,7 @@ pub fn raw_key(name: &str, id: &str, seq: Option<f64>) -> Result<String, JsValue
         "fence" => layout::fence_key(id),
         "header" => layout::header_key(id),
         "record" => layout::record_key(id),
+        "checkpoint" => layout::checkpoint_key(id),
         "format" => layout::FORMAT_KEY.into(),
         "segment" => layout::segment_key(id, seq.unwrap_or(0.0) as u64),
         _ => return Err(wrong("no such key")),

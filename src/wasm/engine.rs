@@ -107,11 +107,11 @@ impl RawEnv {
         Ok(self.wrap(Session::new(header)))
     }
 
-    /// Makes a session from its stored header (JSON text).
-    pub fn open(&self, header: &str) -> std::result::Result<RawSession, JsValue> {
+    /// Makes a session from its stored header (JSON text); the events before `first` are given later (`prepend`).
+    pub fn open(&self, header: &str, first: Option<f64>) -> std::result::Result<RawSession, JsValue> {
         let header = json::parse(header, Surrogates::Replace).map_err(throw)?;
         match header {
-            Value::Object(header) => Ok(self.wrap(Session::new(header))),
+            Value::Object(header) => Ok(self.wrap(Session::starting_at(header, first.unwrap_or(0.0) as u64))),
             _ => Err(throw(Error::new(Kind::Corrupt, "a session header must be an object"))),
         }
     }
@@ -222,6 +222,27 @@ impl RawSession {
         let salt: Salt = self.env.take()?;
         self.session.borrow_mut().load(lines, || salt);
         Ok(())
+    }
+
+    /// Puts the events that were left out at opening before the others; `earlier` is empty afterwards.
+    pub fn prepend(&self, earlier: &RawSession) -> std::result::Result<(), JsValue> {
+        let salt: Salt = self.env.take()?;
+        let events = earlier.session.replace(Session::new(Object::default()));
+        self.session.borrow_mut().prepend(events, salt);
+        self.deriver.borrow_mut().reread();
+        self.recount();
+        Ok(())
+    }
+
+    /// Returns the seq of the newest compaction among the events `from..to` and the first seq that derivation needs with it.
+    pub fn checkpoint(&self, from: f64, to: f64) -> Option<Vec<f64>> {
+        let (seq, first) = self.session.borrow().checkpoint(from as u64, to as u64)?;
+        Some(vec![seq as f64, first as f64])
+    }
+
+    /// Says whether a rewind goes back to before the event at `seq`.
+    pub fn is_rewound_before(&self, seq: f64) -> bool {
+        self.session.borrow().is_rewound_before(seq as u64)
     }
 
     /// Fills up to `len` with placeholders for events that were lost.

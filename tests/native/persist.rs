@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use sessionlog::core::error::Kind;
 use sessionlog::core::id::{EventId, IdSource};
@@ -18,6 +19,73 @@ use sessionlog::store::{Batch, ListOptions, SyncBackend, layout};
 
 const ID: &str = "s1";
 const STEPS: u32 = 100;
+
+/// What happened over all seeds: a simulation that leaves one of these out shows nothing about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    /// The store is full: certainly not stored.
+    Quota,
+    /// The batch is lost on the way.
+    Lost,
+    /// The batch is under way when its writer gives it up.
+    Delayed,
+    /// Such a batch was stored after all.
+    LateStored,
+    /// Such a batch came too late: the session had been taken over.
+    LateRefused,
+    /// Stored, and the acknowledgement lost.
+    AnswerLost,
+    /// Another writer was first, or has taken over.
+    Conflict,
+    /// The same, under an epoch that is no longer in force.
+    StaleEpoch,
+    /// A writer ends between two calls to the store.
+    Crash,
+    /// The same in the middle of a write.
+    CrashInWrite,
+    /// The same between the batches of one write, some of them sent.
+    Torn,
+    /// The same while a session is taken over.
+    CrashInTakeOver,
+    /// The store is opened again after a crash, and holds what it promised.
+    Reopened,
+    TwoWriters,
+    ThreeWriters,
+    Merged,
+    /// A caller of a store-first append was told that its event is not stored.
+    Refused,
+}
+
+const EVENTS: [Event; 17] = {
+    use Event::*;
+    [
+        Quota,
+        Lost,
+        Delayed,
+        LateStored,
+        LateRefused,
+        AnswerLost,
+        Conflict,
+        StaleEpoch,
+        Crash,
+        CrashInWrite,
+        Torn,
+        CrashInTakeOver,
+        Reopened,
+        TwoWriters,
+        ThreeWriters,
+        Merged,
+        Refused,
+    ]
+};
+
+static SEEN: [AtomicU64; EVENTS.len()] = [const { AtomicU64::new(0) }; EVENTS.len()];
+
+fn saw(event: Event) {
+    if let Some(at) = EVENTS.iter().position(|known| *known == event) {
+        SEEN[at].fetch_add(1, Ordering::Relaxed);
+    }
+}
 
 /// Chance, from one number.
 struct Dice(IdSource);
@@ -60,16 +128,21 @@ impl Disk {
     fn write(&mut self, batch: Batch, dice: &mut Dice, trouble: bool) -> Answer {
         if trouble {
             match dice.below(10) {
-                0 => return Answer::Quota,
-                // Lost on the way.
-                1 => return Answer::Lost,
-                // Arrives after its writer has given up.
+                0 => {
+                    saw(Event::Quota);
+                    return Answer::Quota;
+                }
+                1 => {
+                    saw(Event::Lost);
+                    return Answer::Lost;
+                }
                 2 => {
+                    saw(Event::Delayed);
                     self.late.push(batch);
                     return Answer::Lost;
                 }
-                // Stored, and the acknowledgement lost.
                 3 => {
+                    saw(Event::AnswerLost);
                     let _ = self.memory.0.transact(&batch);
                     return Answer::Lost;
                 }
@@ -78,7 +151,13 @@ impl Disk {
         }
         match self.memory.0.transact(&batch) {
             Ok(()) => Answer::Done,
-            Err(error) if error.kind() == Kind::Conflict => Answer::Conflict,
+            Err(error) if error.kind() == Kind::Conflict => {
+                let held = self.fence();
+                let is_stale =
+                    |(key, value): &(String, Option<Vec<u8>>)| *key == layout::fence_key(ID) && *value != held;
+                saw(if batch.checks.iter().any(is_stale) { Event::StaleEpoch } else { Event::Conflict });
+                Answer::Conflict
+            }
             Err(error) => panic!("{error}"),
         }
     }
@@ -86,7 +165,8 @@ impl Disk {
     fn arrive(&mut self, dice: &mut Dice) {
         if !self.late.is_empty() {
             let which = dice.below(self.late.len() as u64) as usize;
-            let _ = self.memory.0.transact(&self.late.swap_remove(which));
+            let came = self.memory.0.transact(&self.late.swap_remove(which));
+            saw(if came.is_ok() { Event::LateStored } else { Event::LateRefused });
         }
     }
 
@@ -267,6 +347,7 @@ impl Writer {
         if ok {
             assert!(world.book.durable.contains_key(&id), "acknowledged before it is durable");
         } else if !is_in_log {
+            saw(Event::Refused);
             world.book.refused.insert(id);
         }
     }
@@ -311,6 +392,7 @@ impl Writer {
             let raised = merge.puts.first().map(|(_, fence)| fence.clone());
             if let Answer::Done = disk.borrow_mut().write(merge, &mut world.dice, world.trouble) {
                 self.fence = raised;
+                saw(Event::Merged);
             }
             return;
         }
@@ -479,6 +561,9 @@ fn resume(world: &mut World) -> Option<Writer> {
     writer.fence = Some(next);
     let lines = world.disk.borrow().lines();
     writer.session.load(&lines, || [7; 16]);
+    for (id, place) in &world.book.durable {
+        assert_eq!(writer.session.log().event(*place).map(|event| event.id), Some(*id), "acknowledged, then reopened");
+    }
     writer.durable = writer.length();
     writer.machine.step(Input::Loaded { stored: writer.length() });
     Some(writer)
@@ -510,10 +595,18 @@ fn step(world: &mut World, writers: &mut Vec<Writer>, most: usize) {
     }
     if writers.len() < most && world.dice.one_in(6) {
         writers.extend(resume(world));
+        match writers.len() {
+            2 => saw(Event::TwoWriters),
+            3 => saw(Event::ThreeWriters),
+            _ => {}
+        }
     }
     if writers.is_empty() {
-        let writer = resume(world).unwrap_or_else(|| Writer::new(&mut world.dice, true));
-        writers.push(writer);
+        let again = resume(world);
+        if again.is_some() {
+            saw(Event::Reopened);
+        }
+        writers.push(again.unwrap_or_else(|| Writer::new(&mut world.dice, true)));
     }
     let which = world.dice.below(writers.len() as u64) as usize;
     if world.dice.one_in(25) {
@@ -544,10 +637,15 @@ fn tick(world: &mut World, writer: &mut Writer) {
 fn crash(world: &mut World, mut writer: Writer) {
     // Nobody is left to make sure of these.
     world.book.refused.retain(|id| !writer.doubtful.contains(id));
-    if let Some(Work::Write(batches)) = writer.work.take() {
-        let sent = world.dice.below(batches.len() as u64 + 1) as usize;
-        let mut disk = world.disk.borrow_mut();
-        disk.late.extend(batches.into_iter().take(sent.min(1)));
+    match writer.work.take() {
+        Some(Work::Write(batches)) => {
+            saw(if batches.len() > 1 { Event::Torn } else { Event::CrashInWrite });
+            let sent = world.dice.below(batches.len() as u64 + 1) as usize;
+            let mut disk = world.disk.borrow_mut();
+            disk.late.extend(batches.into_iter().take(sent.min(1)));
+        }
+        Some(Work::TakeOver) => saw(Event::CrashInTakeOver),
+        None => saw(Event::Crash),
     }
 }
 
@@ -602,6 +700,13 @@ fn seeded_writers_lose_and_double_nothing() {
             scope.spawn(move || (first..first + seeds).skip(thread as usize).step_by(threads as usize).for_each(run));
         }
     });
+    let seen = || EVENTS.iter().zip(&SEEN).map(|(event, count)| (event, count.load(Ordering::Relaxed)));
+    println!("{seeds} seeds: {:?}", seen().collect::<Vec<_>>());
+    if seeds >= 1_000 {
+        // At least once in a hundred runs, each of them.
+        let rare: Vec<_> = seen().filter(|(_, count)| *count < seeds / 100).collect();
+        assert!(rare.is_empty(), "hardly ever happened: {rare:?}");
+    }
 }
 
 fn run(seed: u64) {

@@ -271,6 +271,11 @@ impl Deriver {
         Deriver::default()
     }
 
+    /// Reads the log once more from its start, for events were put before those that were read. What was told stays told.
+    pub fn reread(&mut self) {
+        self.projection = self.projection.anew();
+    }
+
     /// Reads what was appended and says how the messages changed since the last call.
     pub fn update(&mut self, log: &dyn EventSource) -> Update {
         let (keep, fresh, changed) = self.advance(log);

@@ -33,10 +33,15 @@ struct Overlay {
 }
 
 impl Projection {
+    /// Returns one that has read nothing, of another epoch.
+    pub fn anew(&self) -> Projection {
+        Projection { epoch: self.epoch + 1, ..Projection::default() }
+    }
+
     /// Reads what was appended since the last time.
     pub fn update(&mut self, log: &dyn EventSource) {
         if log.len() < self.seen {
-            *self = Projection { epoch: self.epoch + 1, ..Projection::default() };
+            *self = self.anew();
         }
         let mut covered = false;
         while self.seen < log.len() {

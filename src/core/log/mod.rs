@@ -150,6 +150,24 @@ impl Log {
         self.len() == 0
     }
 
+    /// Makes a log whose events before `first` come later, by [`Log::prepend`]; until then they are absent.
+    pub fn starting_at(first: u64) -> Self {
+        Log { tail_start: first, ..Log::default() }
+    }
+
+    /// Returns the first seq that is there.
+    pub fn first(&self) -> u64 {
+        self.shared.first().map_or(self.tail_start, |slice| slice.start)
+    }
+
+    /// Puts the events that were absent before the others; `earlier` ends where this log begins.
+    pub fn prepend(&mut self, mut earlier: Log) {
+        earlier.close_tail();
+        debug_assert_eq!(earlier.len(), self.first());
+        earlier.shared.append(&mut self.shared);
+        self.shared = earlier.shared;
+    }
+
     /// Appends one event and returns its sequence number.
     pub fn append(&mut self, event: &NewEvent<'_>) -> u64 {
         let seq = self.len();

@@ -58,6 +58,21 @@ impl Session {
         Session { header, log: Log::new(), state: State::default(), damaged: RefCell::default() }
     }
 
+    /// Makes a session whose events before `first` are read later (see [`Session::prepend`]).
+    pub fn starting_at(header: Object, first: u64) -> Self {
+        Session { log: Log::starting_at(first), ..Session::new(header) }
+    }
+
+    /// Puts the events that were read later before the others. What is missing at their end was lost.
+    pub fn prepend(&mut self, mut earlier: Session, salt: Salt) {
+        earlier.truncate(self.log.first());
+        earlier.pad(self.log.first(), salt);
+        self.log.prepend(earlier.log);
+        let later = self.damaged.replace(earlier.damaged.into_inner());
+        self.keep_damaged(later);
+        self.rebuild_state();
+    }
+
     /// Returns the header.
     pub fn header(&self) -> &Object {
         &self.header
@@ -321,6 +336,30 @@ impl Session {
     /// Returns the calls that have no result.
     pub fn pending_calls(&self) -> Vec<PendingCall> {
         closers::pending_calls(&self.log, &self.state)
+    }
+
+    /// Returns from where a log is enough to derive messages once the events `from..to` stand in it: the seq of the newest
+    /// compaction among them, and the first seq that derivation looks at behind it.
+    pub fn checkpoint(&self, from: u64, to: u64) -> Option<(u64, u64)> {
+        let covers = |event: &EventView<'_>| {
+            let data = json::parse(event.data, Surrogates::Replace).ok()?;
+            let has_summary = data.get("summary").and_then(Value::as_str).is_some_and(|text| !text.trim().is_empty());
+            let upto = data.get("uptoSeq").and_then(Value::as_i64).filter(|_| has_summary)?;
+            u64::try_from(upto.saturating_add(1)).ok().map(|next| next.min(event.seq))
+        };
+        let is_compaction = |event: &EventView<'_>| event.kind == "session/compacted";
+        let (seq, next) =
+            self.log.range(from, to).filter(is_compaction).filter_map(|e| Some((e.seq, covers(&e)?))).last()?;
+        // What closes an open turn looks back to its start.
+        Some((seq, self.state.open_turn().map_or(next, |turn| turn.start.min(next))))
+    }
+
+    /// Says whether a rewind goes back to before the event at `seq`.
+    pub fn is_rewound_before(&self, seq: u64) -> bool {
+        self.log.iter().filter(|event| event.kind == "session/rewound").any(|event| {
+            let upto = json::parse(event.data, Surrogates::Replace).ok();
+            upto.and_then(|data| data.get("uptoSeq").and_then(Value::as_i64)).is_none_or(|upto| upto < seq as i64)
+        })
     }
 
     /// Returns the parent: the last fork's source, else what the creation says, else the header's.

@@ -46,6 +46,68 @@ fn stored_lines_load_into_the_same_session() {
     assert_eq!((loaded.verify(), loaded.state()), (None, s.state()));
 }
 
+/// PERSIST.14: opened from a later event on, with the rest put before it, a session is the one it was.
+#[test]
+fn the_earlier_events_may_come_later() {
+    for first in 0..=5 {
+        let mut s = open_turn();
+        append(&mut s, "session/titled", r#"{"title":"t"}"#);
+        let all = s.lines(0, 99);
+        let mut late = Session::starting_at(header("s1", 5, Some("/w"), None).unwrap(), first);
+        late.load(s.lines(first, 99).as_bytes(), || [0; 16]);
+        assert_eq!((late.log().len(), late.log().first()), (6, first));
+        assert!(late.log().range(0, first).next().is_none(), "absent until then");
+        append(&mut late, "user/message", r#"{"text":"more"}"#);
+        append(&mut s, "user/message", r#"{"text":"more"}"#);
+        assert_eq!(late.lines(first, 99), s.lines(first, 99), "the chain goes on from what is there");
+        let mut earlier = session();
+        earlier.load(all.as_bytes(), || [0; 16]);
+        late.prepend(earlier, [0; 16]);
+        assert_eq!(late.lines(0, 99), s.lines(0, 99));
+        assert_eq!((late.verify(), late.state(), late.log().first()), (None, s.state(), 0));
+        late.truncate(3);
+        assert_eq!(late.lines(0, 99), s.lines(0, 3));
+    }
+}
+
+#[test]
+fn earlier_events_that_were_lost_or_damaged_stay_so() {
+    let s = open_turn();
+    let mut late = Session::starting_at(header("s1", 5, Some("/w"), None).unwrap(), 3);
+    late.load(format!("{}no line\n", s.lines(3, 5)).as_bytes(), || [0; 16]);
+    let mut earlier = session();
+    earlier.load(format!("{}broken\n", s.lines(0, 2)).as_bytes(), || [0; 16]);
+    late.prepend(earlier, [0; 16]);
+    assert_eq!((late.log().len(), late.verify()), (5, Some(2)));
+    let damaged: Vec<_> = late.damaged().into_iter().map(|d| d.bytes).collect();
+    assert_eq!(damaged, [b"broken".to_vec(), b"no line".to_vec()]);
+}
+
+#[test]
+fn a_checkpoint_names_the_newest_compaction_and_what_it_leaves() {
+    let compacted = r#"{"summary":"so far","uptoSeq":1}"#;
+    let mut s = session();
+    for _ in 0..3 {
+        append(&mut s, "user/message", r#"{"text":"x"}"#);
+    }
+    assert_eq!(s.checkpoint(0, 9), None);
+    append(&mut s, "session/compacted", compacted);
+    assert_eq!(s.checkpoint(0, 9), Some((3, 2)));
+    assert_eq!(s.checkpoint(0, 3), None, "not among these");
+    append(&mut s, "session/compacted", r#"{"summary":" ","uptoSeq":3}"#);
+    assert_eq!(s.checkpoint(0, 9), Some((3, 2)), "a blank one covers nothing");
+    append(&mut s, "session/compacted", r#"{"summary":"more","uptoSeq":99}"#);
+    assert_eq!(s.checkpoint(0, 9), Some((5, 5)));
+    assert!(!s.is_rewound_before(5));
+    append(&mut s, "session/rewound", r#"{"uptoSeq":5}"#);
+    assert!(!s.is_rewound_before(5));
+    append(&mut s, "session/rewound", r#"{"uptoSeq":4}"#);
+    assert!(s.is_rewound_before(5) && !s.is_rewound_before(4));
+    let mut open = open_turn();
+    append(&mut open, "session/compacted", r#"{"summary":"s","uptoSeq":4}"#);
+    assert_eq!(open.checkpoint(0, 9), Some((5, 0)), "an open turn is needed from its start");
+}
+
 /// B01
 #[test]
 fn one_bad_record_costs_one_record() {

@@ -143,7 +143,13 @@ impl IndexedDb {
         }
     }
 
-    async fn write_again(&self, batch: &JsBatch) -> Result<()> {
+    /// Returns the live handle, for a caller that issues a batch itself and comes back with what went wrong.
+    pub(crate) fn handle(&self) -> Option<IdbDatabase> {
+        self.live().filter(|_| !self.0.closed.get())
+    }
+
+    /// Carries out a batch that a caller tried in vain: on a new handle, and done when the store holds it already.
+    pub(crate) async fn write_again(&self, batch: &JsBatch) -> Result<()> {
         self.drop_handle();
         let db = self.connect().await.map_err(|fault| fault.error)?;
         match transaction::transact(&db, batch, self.0.settings.strict).await {

@@ -247,8 +247,15 @@ export async function withFiles<T>(work: () => Promise<T> | T): Promise<T> {
   });
 }
 
+/** The page shows the whole log, so it waits for what a long session reads behind its newest compaction. */
+async function resumeWhole(id: string): Promise<Session> {
+  const session = await store().resume(id);
+  await session.whole;
+  return session;
+}
+
 export async function openSession(id: string): Promise<Open> {
-  const open = opened.get(id) ?? wire(await store().resume(id));
+  const open = opened.get(id) ?? wire(await resumeWhole(id));
   show(open);
   return open;
 }
@@ -319,7 +326,7 @@ export function closeCurrent(): void {
 }
 
 export async function renameSession(id: string, title: string): Promise<void> {
-  const open = opened.get(id) ?? wire(await store().resume(id));
+  const open = opened.get(id) ?? wire(await resumeWhole(id));
   open.session.setTitle(title);
   await open.session.flush();
   await refreshSessions();

@@ -1,0 +1,298 @@
+// What only a page can show of persistence: every kind of storage through the package, tabs that close in the middle of
+// something, tabs in turn, faults of IndexedDB as a session sees them. Killed browsers: crash.test.mjs; two tabs: tabs.test.mjs.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { serveDist } from "./dist-server.mjs";
+import { launch } from "./helper.mjs";
+
+let server, browser;
+before(async () => {
+  server = await serveDist();
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  await server?.close();
+});
+
+async function tab(context, url = server.url) {
+  const page = await context.newPage();
+  await page.goto(url);
+  await page.evaluate(async () => {
+    globalThis.lib = await import("/web.js");
+    await lib.default();
+    globalThis.warnings = [];
+    globalThis.openStore = async (storage) => (globalThis.store = await lib.SessionStore.open({ storage, onWarning: (w) => warnings.push(w) }));
+    globalThis.texts = (events) => events.filter((e) => e.type === "user/message").map((e) => e.data.text);
+    globalThis.say = (text) => session.append("user/message", { text });
+    globalThis.codeOf = async (work) => { try { await work(); return null; } catch (error) { return error.code ?? String(error); } };
+  });
+  return page;
+}
+
+async function inContext(work, options) {
+  const context = await browser.newContext(options);
+  try {
+    return await work(context);
+  } finally {
+    await context.close();
+  }
+}
+
+const readBack = (page, storage, id = "s1") => page.evaluate(async ([storage, id]) => {
+  const store = await openStore(storage);
+  const events = await store.read(id);
+  await store.dispose();
+  return texts(events);
+}, [storage, id]);
+
+for (const storage of [{ kind: "indexeddb" }, { kind: "indexeddb", durability: "strict" }, { kind: "localstorage" }, { kind: "opfs" }, { kind: "memory" }]) {
+  const title = `${storage.kind}${storage.durability ? ` (${storage.durability})` : ""}`;
+  test(`${title} passes the published suite in a page`, { timeout: 120_000 }, () => inContext(async (context) => {
+    const page = await tab(context);
+    const report = await page.evaluate((spec) => lib.checkBackend(() => lib.openBackend({ ...spec, ...(spec.kind === "localstorage" ? { prefix: "suite" } : spec.kind === "memory" ? {} : { name: "suite" }) })), storage);
+    assert.deepEqual(report.failed, []);
+    assert.ok(report.passed > 20);
+  }));
+}
+
+test("OPFS in a page: the worker that the package brings stores, a second tab is told that it is held, and gets it later", () => inContext(async (context) => {
+  const one = await tab(context);
+  const status = await one.evaluate(async () => {
+    await openStore({ kind: "opfs" });
+    globalThis.session = store.create("s1");
+    say("a");
+    await session.appendDurable("user/message", { text: "b" });
+    return store.status();
+  });
+  assert.deepEqual([status.kind, status.durable, status.unsaved], ["opfs", true, 0]);
+  const two = await tab(context);
+  assert.equal(await two.evaluate(() => codeOf(() => openStore({ kind: "opfs" }))), "locked");
+  await one.evaluate(() => store.dispose());
+  assert.deepEqual(await readBack(two, { kind: "opfs" }), ["a", "b"]);
+  // A tab that goes without a word gives the files back as well.
+  await one.evaluate(() => openStore({ kind: "opfs" }));
+  await one.close();
+  assert.deepEqual(await readBack(two, { kind: "opfs" }), ["a", "b"]);
+  assert.equal(await two.evaluate(() => codeOf(() => lib.openBackend({ kind: "opfs", name: "../x" }))), "invalid_argument");
+}));
+
+test("OPFS where the policy forbids workers, or the worker's file is not served, is unavailable and says so", () => inContext(async (context) => {
+  await context.route("**/opfs-worker.js", (route) => route.fulfill({ status: 404, body: "" }));
+  const page = await tab(context);
+  assert.equal(await page.evaluate(() => codeOf(() => lib.openBackend({ kind: "opfs" }))), "unavailable");
+  const status = await page.evaluate(async () => (await openStore({ kind: "opfs" })).status());
+  assert.deepEqual([status.kind, status.durable, status.lastError.code], ["memory", false, "unavailable"]);
+  const refused = await tab(context);
+  await refused.evaluate(() => { globalThis.Worker = class { constructor() { throw new TypeError("refused"); } }; });
+  assert.equal(await refused.evaluate(() => codeOf(() => lib.openBackend({ kind: "opfs" }))), "unavailable");
+}));
+
+for (const storage of [{ kind: "indexeddb" }, { kind: "opfs" }]) {
+  test(`${storage.kind}: a tab that is closed while it flushes leaves a whole prefix, and all that was acknowledged`, { timeout: 60_000 }, () => inContext(async (context) => {
+    for (let round = 0; round < 5; round++) {
+      const id = `s${round}`;
+      const page = await tab(context);
+      const acked = await page.evaluate(async ([storage, id, round]) => {
+        await openStore(storage);
+        globalThis.session = store.create(id);
+        for (let i = 0; i < 20; i++) say(`${i}`);
+        await session.flush();
+        for (let i = 20; i < 400; i++) say(`${i}`.padEnd(round * 2_000, "."));
+        // Under way when the tab goes.
+        void session.flush();
+        await new Promise((resolve) => setTimeout(resolve, round));
+        return session.durableSeq;
+      }, [storage, id, round]);
+      await page.close();
+      const reader = await tab(context);
+      const found = await readBack(reader, storage, id);
+      await reader.close();
+      assert.ok(acked >= 20 && found.length >= acked, `${found.length} of ${acked} acknowledged`);
+      assert.deepEqual(found.map((text) => Number(text.replaceAll(".", ""))), found.map((_, i) => i));
+    }
+  }));
+}
+
+test("C13: a user event and deltas are there after the page went 10 ms later; a page that goes before it has loaded breaks nothing", () => inContext(async (context) => {
+  const page = await tab(context);
+  await page.evaluate(async () => {
+    await openStore({ kind: "indexeddb" });
+    globalThis.session = store.create("s1");
+    say("question");
+    const stream = session.openStream({ turn: 1, step: 1 });
+    for (const delta of ["an ", "answer ", "begins"]) stream.push(delta);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    location.href = "/?gone";
+  }).catch(() => {});
+  await page.waitForURL("**/?gone");
+  const reader = await tab(context);
+  const found = await reader.evaluate(async () => {
+    await openStore({ kind: "indexeddb" });
+    return (await store.read("s1")).map((e) => e.data.text);
+  });
+  assert.deepEqual(found, ["question", "an ", "answer ", "begins"]);
+  // Opening and going at once: nothing that was stored is touched.
+  for (let i = 0; i < 3; i++) {
+    await page.goto(server.url);
+    await page.evaluate(async () => {
+      const lib = await import("/web.js");
+      await lib.default();
+      void lib.SessionStore.open({ storage: { kind: "indexeddb" } }).then((store) => store.resume("s1"));
+      dispatchEvent(new PageTransitionEvent("pagehide"));
+      location.href = "/?gone";
+    }).catch(() => {});
+    await page.waitForURL("**/?gone");
+  }
+  assert.deepEqual(await reader.evaluate(async () => (await store.read("s1")).map((e) => e.data.text)), found);
+}));
+
+test("a page that is hidden writes its deltas at once", () => inContext(async (context) => {
+  const page = await tab(context);
+  const durable = await page.evaluate(async () => {
+    await openStore({ kind: "indexeddb" });
+    globalThis.session = store.create("s1");
+    await session.flush();
+    // So far away that only the flush can be what wrote them.
+    const real = setTimeout;
+    globalThis.setTimeout = (work, ms, ...args) => real(work, ms > 20 ? 600_000 : ms, ...args);
+    session.openStream({ turn: 1, step: 1 }).push("delta");
+    Object.defineProperty(document, "visibilityState", { get: () => "hidden", configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+    for (let i = 0; i < 100 && session.durableSeq < 1; i++) await new Promise((resolve) => real(resolve, 20));
+    return session.durableSeq;
+  });
+  assert.equal(durable, 1);
+}));
+
+test("two tabs append in turn: each takes over when the other lets go, nothing is lost or stands twice", { timeout: 60_000 }, () => inContext(async (context) => {
+  const tabs = [await tab(context), await tab(context)];
+  await tabs[0].evaluate(async () => { await openStore({ kind: "indexeddb" }); globalThis.session = store.create("s1"); await session.flush(); });
+  await tabs[1].evaluate(() => openStore({ kind: "indexeddb" }));
+  const wanted = [];
+  for (let turn = 0; turn < 8; turn++) {
+    const [writer, other] = turn % 2 ? [tabs[1], tabs[0]] : tabs;
+    const mine = [`${turn}a`, `${turn}b`];
+    wanted.push(...mine);
+    await other.evaluate(async () => { globalThis.session = await store.resume("s1"); });
+    assert.equal(await other.evaluate(() => codeOf(async () => say("no"))), "locked");
+    await writer.evaluate(async (mine) => { say(mine[0]); await session.appendDurable("user/message", { text: mine[1] }); await session.dispose(); }, mine);
+    const ms = await other.evaluate(async () => {
+      const start = performance.now();
+      while (session.readOnly) await new Promise((resolve) => setTimeout(resolve, 5));
+      return performance.now() - start;
+    });
+    assert.ok(ms < 2_000, `hand-over took ${ms} ms`);
+    assert.deepEqual(await other.evaluate(() => texts(session.events)), wanted);
+  }
+  const reader = await tab(context);
+  assert.deepEqual(await readBack(reader, { kind: "indexeddb" }), wanted);
+}));
+
+test("hand-over within 2 seconds when the writer's process dies", () => inContext(async (context) => {
+  const one = await tab(context);
+  await one.evaluate(async () => { await openStore({ kind: "indexeddb" }); globalThis.session = store.create("s1"); say("a"); await session.flush(); });
+  const two = await tab(context);
+  await two.evaluate(async () => { await openStore({ kind: "indexeddb" }); globalThis.session = await store.resume("s1"); });
+  const crashed = new Promise((resolve) => one.once("crash", resolve));
+  void (await context.newCDPSession(one)).send("Page.crash").catch(() => {});
+  await crashed;
+  await two.waitForFunction(() => !session.readOnly, null, { timeout: 2_000 });
+  await two.evaluate(async () => { say("b"); await session.flush(); });
+  assert.deepEqual(await readBack(await tab(context), { kind: "indexeddb" }), ["a", "b"]);
+}));
+
+test("three tabs without locks append at once: conditional writes alone keep the log whole", { timeout: 60_000 }, () => inContext(async (context) => {
+  await context.addInitScript(() => Object.defineProperty(Navigator.prototype, "locks", { get: () => undefined }));
+  const tabs = [await tab(context), await tab(context), await tab(context)];
+  await tabs[0].evaluate(async () => { await openStore({ kind: "indexeddb" }); globalThis.session = store.create("s1"); await session.flush(); });
+  for (const page of tabs.slice(1)) await page.evaluate(async () => { await openStore({ kind: "indexeddb" }); globalThis.session = await store.resume("s1"); });
+  // Store-first and memory-first appends, from all at once.
+  const seqs = await Promise.all(tabs.map((page, who) => page.evaluate(async (who) => {
+    const seqs = [];
+    for (let i = 0; i < 15; i++) {
+      if (i % 3 === 0) say(`${who}.${i}`);
+      else seqs.push((await session.appendDurable("user/message", { text: `${who}.${i}` })).seq);
+    }
+    while ((await store.status()).unsaved > 0) await session.flush().catch(() => {});
+    return seqs;
+  }, who)));
+  const events = await tabs[0].evaluate(async () => (await store.read("s1")).map((e) => [e.seq, e.data.text]));
+  assert.deepEqual(events.map(([seq]) => seq), events.map((_, i) => i));
+  assert.equal(events.length, 45);
+  assert.equal(new Set(events.map(([, text]) => text)).size, 45);
+  for (let who = 0; who < 3; who++) {
+    const own = events.filter(([, text]) => text.startsWith(`${who}.`)).map(([, text]) => Number(text.split(".")[1]));
+    assert.deepEqual(own, Array.from({ length: 15 }, (_, i) => i), "each tab's own order");
+  }
+  assert.equal(new Set(seqs.flat()).size, 30, "no seq was promised twice");
+}));
+
+test("C01: a full disk in IndexedDB is `quota`, the event stays unsaved, and the next write brings all", () => inContext(async (context) => {
+  const page = await tab(context);
+  const seen = await page.evaluate(async () => {
+    await openStore({ kind: "indexeddb" });
+    globalThis.session = store.create("s1");
+    say("1"); say("2");
+    await session.flush();
+    const real = IDBObjectStore.prototype.put;
+    const realAdd = IDBObjectStore.prototype.add;
+    // As in a real browser, only the transaction's abort says so.
+    const full = (how) => function (...args) {
+      Object.defineProperty(this.transaction, "error", { value: new DOMException("full", "QuotaExceededError"), configurable: true });
+      const tx = this.transaction;
+      queueMicrotask(() => { try { tx.abort(); } catch {} });
+      return how.apply(this, args);
+    };
+    IDBObjectStore.prototype.put = full(real);
+    IDBObjectStore.prototype.add = full(realAdd);
+    say("3");
+    const code = await codeOf(() => session.flush());
+    const status = await store.status();
+    const durably = await codeOf(() => session.appendDurable("user/message", { text: "never" }));
+    IDBObjectStore.prototype.put = real;
+    IDBObjectStore.prototype.add = realAdd;
+    say("4");
+    await session.flush();
+    return { code, durably, unsaved: status.unsaved, last: status.lastError?.code, texts: texts(await store.read("s1")), after: (await store.status()).unsaved };
+  });
+  assert.deepEqual(seen, { code: "quota", durably: "quota", unsaved: 1, last: "quota", texts: ["1", "2", "3", "4"], after: 0 });
+}));
+
+test("C09: a session of a wiped store is `missing`, its export brings it back byte for byte, and the page sees whether it may stay", () => inContext(async (context) => {
+  const page = await tab(context);
+  const seen = await page.evaluate(async () => {
+    await openStore({ kind: "indexeddb" });
+    globalThis.session = store.create("s1");
+    for (const text of ["1", "2", "3"]) say(text);
+    const bytes = await store.exportSession("s1");
+    const events = JSON.stringify(session.events);
+    await store.dispose();
+    await new Promise((resolve, reject) => Object.assign(indexedDB.deleteDatabase("sessionlog"), { onsuccess: resolve, onerror: reject, onblocked: reject }));
+    await openStore({ kind: "indexeddb" });
+    const code = await codeOf(() => store.resume("s1"));
+    const { session: back } = await store.importSession(bytes);
+    const status = await store.status();
+    return { code, same: JSON.stringify(back.events) === events, persisted: typeof status.persisted, quota: status.quotaBytes > 0, used: status.usageBytes >= 0, answer: typeof (await store.requestPersistence()) };
+  });
+  assert.deepEqual(seen, { code: "missing", same: true, persisted: "boolean", quota: true, used: true, answer: "boolean" });
+}));
+
+test("encrypted IndexedDB: nothing that was said is in the clear, another key opens nothing and changes nothing", () => inContext(async (context) => {
+  const page = await tab(context);
+  const seen = await page.evaluate(async () => {
+    const make = () => crypto.subtle.generateKey({ name: "AES-GCM", length: 256 }, false, ["encrypt", "decrypt"]);
+    const [key, other] = [await make(), await make()];
+    const inner = await lib.openBackend({ kind: "indexeddb", name: "sealed" });
+    await openStore({ kind: "custom", backend: lib.encrypted(inner, key) });
+    globalThis.session = store.create("s1");
+    say("a plain secret");
+    await session.flush();
+    const raw = await inner.list("", "\uffff");
+    const shown = raw.some(([, value]) => new TextDecoder("latin1").decode(value).includes("plain secret"));
+    const wrong = await codeOf(() => lib.SessionStore.open({ storage: { kind: "custom", backend: lib.encrypted(inner, other) } }));
+    const same = JSON.stringify((await inner.list("", "\uffff")).map(([k, v]) => [k, [...v]])) === JSON.stringify(raw.map(([k, v]) => [k, [...v]]));
+    return { shown, wrong, same, texts: texts(await store.read("s1")) };
+  });
+  assert.deepEqual(seen, { shown: false, wrong: "corrupt", same: true, texts: ["a plain secret"] });
+}));
