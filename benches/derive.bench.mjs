@@ -52,7 +52,7 @@ export default async function run(bench) {
   bench.print(`deriveMessages after one append: ${few.toFixed(1)} µs at 100 events, ${many.toFixed(1)} µs at ${SIZE}`);
 
   const ratios = { scratch: scratch["deriveMessages({upto})"] / scratch["JSON.parse per line, filter, map"], length: many / few, micros: many };
-  for (const target of ["openai-chat", "anthropic", "gemini"]) {
+  for (const target of ["openai-chat", "openai-responses", "anthropic", "gemini", "ai-sdk"]) {
     const request = long.deriveRequest({ target, system: "s" });
     const result = await bench.compare(`deriveRequest(${target}) after one append`, {
       "JSON.stringify of it": () => { kept = JSON.stringify(request); },

@@ -57,7 +57,7 @@ const IDS = ["a", "a", "b", "call_1", "toolu_01", "", " ", "x".repeat(65), "x".r
 const NAMES = ["read", "", " ", "a.b", "näme", "1st", "x".repeat(100), "__proto__", "-x", "mcp__s__t", "🔥"];
 const ARGS = [{}, { a: 1 }, "", " ", "{}", '{"a":', '"text"', [1], null, 7, true, "[]", { "": { "": "" } }, { 10: 1, 2: 0, a: 1e300 }, { t: "half \ud83d" }, '{"a":1,"a":2}', { deep: [[[[[]]]]] }, JSON.parse('{"__proto__":1}')];
 const TYPES = ["image/png", "IMAGE/PNG", "image/jpg", "image/svg+xml", "image/tiff", "application/pdf", "audio/wav", "audio/mpeg", "video/mp4", "text/plain; charset=utf-8", "", "png", "application/octet-stream"];
-const SOURCES = [{ data: PNG }, { data: "" }, { data: "not base64!" }, { data: `data:image/gif;base64,${PNG}` }, { data: "A" }, { data: "QQ" }, { data: "_-8=" }, { url: "https://example.com/a.png" }, { url: "http://x/ y" }, { url: "file:///etc/passwd" }, { url: "gs://b/o" }, { url: `data:image/png;base64,${PNG}` }, { url: "data:,hello" }, { url: "" }, { blob: "0".repeat(64) }, { blob: "" }, {}];
+const SOURCES = [{ data: PNG }, { data: "" }, { data: "not base64!" }, { data: `data:image/gif;base64,${PNG}` }, { data: "A" }, { data: "QQ" }, { data: "_-8=" }, { url: "https://example.com/a.png" }, { url: "http://x/ y" }, { url: "file:///etc/passwd" }, { url: "gs://b/o" }, { url: "https://" }, { url: "http://[bad/" }, { url: "https://1.2.3.999/x" }, { url: "https://e%x/" }, { url: "https://h:99999/" }, { url: "https://u:p@h.example/?q#f" }, { url: `data:image/png;base64,${PNG}` }, { url: "data:,hello" }, { url: "" }, { blob: "0".repeat(64) }, { blob: "" }, {}];
 
 function pieces(r) {
   const pick = (list) => list[r(list.length)];
@@ -118,7 +118,7 @@ const OPTIONS = [
 ];
 
 test("every prefix of hostile logs is a request that its provider takes", async () => {
-  const sample = Number(process.env.HOSTILE_LOGS ?? 120);
+  const sample = Number(process.env.HOSTILE_LOGS ?? 80);
   for (let seed = 1; seed <= sample; seed++) {
     const r = random(seed * 0x51ed27);
     const session = store.create();
@@ -127,6 +127,39 @@ test("every prefix of hostile logs is a request that its provider takes", async 
       session.append(...hostile(r), { repair: true });
     }
     await session.dispose();
+  }
+});
+
+test("the judges refuse what providers refuse", () => {
+  const session = store.create();
+  session.append("user/message", { parts: [{ type: "text", text: "go" }, { type: "image", mediaType: "image/png", data: PNG }] });
+  session.append("assistant/message", { parts: ["t1", "t2"].map((id) => ({ type: "tool-call", id, name: "read", args: {} })) });
+  for (const id of ["t1", "t2"]) session.append("tool/result", { id, content: "r" });
+  session.append("assistant/message", { parts: [{ type: "text", text: "done" }] });
+  session.append("user/message", { text: "more" });
+  for (const [target, judges] of Object.entries(JUDGES)) {
+    const good = session.deriveRequest({ target });
+    judges(good);
+    // Every message left out, said twice, or put before the one before it breaks some rule; and so does every blank text.
+    const { messages } = good;
+    const bad = messages.flatMap((message, at) => {
+      const swapped = [...messages];
+      if (at > 0) [swapped[at - 1], swapped[at]] = [message, messages[at - 1]];
+      return [messages.filter((_, i) => i !== at), [...messages.slice(0, at), message, ...messages.slice(at)], swapped].map((list) => [at, list]);
+    });
+    bad.push([-1, JSON.parse(JSON.stringify(messages).replace('"done"', '" "'))], [-2, JSON.parse(JSON.stringify(messages).replaceAll('"t1"', '"t2"'))], [-3, messages.slice(0, -1)]);
+    const refused = bad.filter(([, list]) => {
+      try {
+        judges({ ...good, messages: list });
+        return false;
+      } catch {
+        return true;
+      }
+    });
+    // Where turns need not alternate, a plain turn may be missing or said twice.
+    const least = { "openai-chat": 13, "openai-responses": 15, anthropic: 15, gemini: 15 }[target];
+    assert.ok(refused.length >= least, `${target}: ${refused.length} of ${bad.length}`);
+    for (const at of [-1, -2, -3]) assert.ok(refused.some(([i]) => i === at), `${target} ${at}`);
   }
 });
 

@@ -4,6 +4,8 @@
 mod generate;
 #[path = "derive/lessons.rs"]
 mod lessons;
+#[path = "derive/overlays.rs"]
+mod overlays;
 #[path = "derive/prefixes.rs"]
 mod prefixes;
 

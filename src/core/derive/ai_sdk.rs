@@ -6,7 +6,7 @@ use crate::core::sorted::SortedMap;
 
 use super::build::only_text;
 use super::media::{Data, Medium};
-use super::openai_chat::filled;
+use super::openai_chat::{filled, is_gs};
 use super::origin::ReasoningRule;
 use super::round::{Answer, Block, CallBlock, Json, Round, TextBlock, Thought, object, quote, write_list};
 use super::{Place, RequestOptions, Target, Validator};
@@ -26,13 +26,15 @@ pub(super) const TARGET: Target = Target {
     system_in_list: false,
     system: quote,
     media: [500, 20_000_000, 36_000_000, 65_535],
+    crowd: None,
     takes,
     render,
     validator: || Box::new(Judge::default()),
 };
 
 fn takes(medium: &Medium, _: Place) -> bool {
-    medium.media_type.contains('/')
+    // The SDK fetches what a provider does not take by address, and fetches only over HTTP.
+    medium.media_type.contains('/') && !is_gs(medium)
 }
 
 fn render(round: &Round, _: &RequestOptions, out: &mut Vec<String>) {
@@ -144,7 +146,8 @@ fn content(block: &Block, out: &mut String) {
         }
         Block::Media(Medium { data: Data::Url(url), media_type, .. }) => {
             let kind = if media_type.starts_with("image/") { "image-url" } else { "file-url" };
-            json.text("type", kind).text("url", url).end();
+            let json = json.text("type", kind).text("url", url);
+            if kind == "file-url" { json.text("mediaType", media_type).end() } else { json.end() }
         }
         Block::Text(text) => json.text("type", "text").raw("text", &text.quoted).end(),
         _ => json.end(),

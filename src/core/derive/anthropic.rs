@@ -24,6 +24,7 @@ pub(super) const TARGET: Target = Target {
     system: quote,
     // 5 MB each and 32 MB in all count the base64 text.
     media: [100, 3_932_160, 22_000_000, 8_000],
+    crowd: Some((20, 2_000)),
     takes,
     render,
     validator: || Box::new(Judge::default()),

@@ -367,13 +367,23 @@ fn evicted(mut media: Vec<MediaUse>, limits: &MediaLimits) -> SortedMap<(u64, us
     let mut count = media.len() as u64;
     let mut bytes: u64 = media.iter().map(|m| m.bytes).sum();
     let mut out = SortedMap::new();
-    for medium in media {
+    let mut omit = |medium: &MediaUse| {
+        out.insert((medium.seq, medium.index), ());
+    };
+    media.retain(|medium| {
         let too_many = count > limits.max_count;
         let too_large = bytes > limits.max_bytes_total && medium.bytes > 0;
         if too_many || too_large {
             count -= 1;
             bytes -= medium.bytes;
-            out.insert((medium.seq, medium.index), ());
+            omit(medium);
+        }
+        !(too_many || too_large)
+    });
+    for medium in &media {
+        if limits.crowd.is_some_and(|(most, side)| count > most && medium.side > side) {
+            count -= 1;
+            omit(medium);
         }
     }
     out

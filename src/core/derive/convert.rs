@@ -27,6 +27,8 @@ pub(crate) struct MediaUse {
     pub index: usize,
     /// How large it is.
     pub bytes: u64,
+    /// Its longest side, where that may matter.
+    pub side: u64,
 }
 
 /// Turns messages into blocks; what it remembers is what must be distinct in one request.
@@ -104,9 +106,10 @@ impl Converter<'_> {
             false => Err("this model's API does not take it".to_owned()),
         });
         let medium = medium.and_then(|m| {
-            self.media.push(MediaUse { seq, index, bytes: m.bytes() });
+            let side = self.options.media.crowd.and_then(|_| m.longest_side()).unwrap_or(0);
+            self.media.push(MediaUse { seq, index, bytes: m.bytes(), side });
             match self.omit.contains_key(&(seq, index)) {
-                true => Err("there are newer ones, and no more fit".to_owned()),
+                true => Err("the request has no room for it beside the others".to_owned()),
                 false => Ok(m),
             }
         });

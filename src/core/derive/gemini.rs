@@ -22,6 +22,7 @@ pub(super) const TARGET: Target = Target {
     system: |text| format!("{{\"parts\":[{{\"text\":{}}}]}}", quote(text)),
     // The whole request may have 20 MB, base64 counted.
     media: [3_000, 14_000_000, 14_000_000, 65_535],
+    crowd: None,
     takes,
     render,
     validator: || Box::new(Judge::default()),

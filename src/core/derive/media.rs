@@ -33,6 +33,8 @@ pub struct MediaLimits {
     pub max_bytes_total: u64,
     /// The longest side of an image, in pixels.
     pub max_side: u64,
+    /// With more media than the first number no side may be longer than the second.
+    pub crowd: Option<(u64, u64)>,
     /// Which types, beyond what the target itself takes.
     pub media_types: Option<Vec<String>>,
 }
@@ -124,7 +126,8 @@ impl Medium {
         Ok(medium)
     }
 
-    fn longest_side(&self) -> Option<u64> {
+    /// The longest side of an image, in pixels, as far as that can be seen.
+    pub fn longest_side(&self) -> Option<u64> {
         let Data::Base64(text) = &self.data else { return None };
         if !self.is_image() {
             return None;
@@ -171,11 +174,34 @@ fn address(url: &str, media_type: &mut String) -> std::result::Result<Data, Stri
         }
         return base64(data).map(Data::Base64).ok_or_else(|| "its bytes cannot be read".into());
     }
-    let scheme = url.split_once("://").map(|(s, _)| s.to_ascii_lowercase());
-    match scheme.as_deref() {
-        Some("http" | "https" | "gs") if !url.contains(char::is_whitespace) => Ok(Data::Url(url.to_owned())),
-        _ => Err("its address cannot be reached from there".into()),
+    let (scheme, rest) = url.split_once("://").unwrap_or_default();
+    let reachable = match scheme.to_ascii_lowercase().as_str() {
+        "http" | "https" => is_authority(rest.split(['/', '?', '#', '\\']).next().unwrap_or_default()),
+        "gs" => !rest.is_empty(),
+        _ => false,
+    };
+    match reachable && !url.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        true => Ok(Data::Url(url.to_owned())),
+        false => Err("its address cannot be reached from there".into()),
     }
+}
+
+/// Says whether a client can parse host and port; one address that it cannot would cost the whole request.
+fn is_authority(authority: &str) -> bool {
+    let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
+    let (host, port) = place.split_once(':').unwrap_or((place, ""));
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    let last = host.strip_suffix('.').unwrap_or(host).rsplit('.').next().unwrap_or_default();
+    // What ends in a number is read as an address of four, in hexadecimal too.
+    let is_number =
+        last.starts_with(|c: char| c.is_ascii_digit()) && last.bytes().all(|b| b.is_ascii_hexdigit() || b == b'x');
+    let is_host = match is_number {
+        true => {
+            host.split('.').count() == 4 && host.split('.').all(|n| n.parse::<u8>().is_ok_and(|b| b.to_string() == n))
+        }
+        false => !last.is_empty() && host.bytes().all(plain),
+    };
+    is_host && (port.is_empty() || port.parse::<u16>().is_ok())
 }
 
 /// Returns base64 in the plain alphabet and padded, or nothing when it is not base64 or empty.
@@ -291,6 +317,44 @@ mod tests {
             let _ = dimensions(&png[..cut]);
         }
         assert_eq!(dimensions(b"\xff\xd8\xff\xe0\x00\x00"), None);
+    }
+
+    #[test]
+    fn only_addresses_that_clients_can_parse_are_taken() {
+        let taken = |url: &str| address(url, &mut String::new()).is_ok();
+        for good in [
+            "https://example.com/a b".replace(' ', "%20").as_str(),
+            "http://h",
+            "HTTPS://h:8080?x",
+            "https://u:p@h.x/",
+            "http://127.0.0.1/x",
+            "gs://b/o",
+            "https://xn--bcher-kva.example/",
+            "http://face.be/",
+        ] {
+            assert!(taken(good), "{good}");
+        }
+        for bad in [
+            "https://",
+            "https:///x",
+            "https://?x",
+            "http://[bad/",
+            "https://a b/",
+            "https://1.2.3.999/x",
+            "http://99999999999/",
+            "http://1.2.3/",
+            "https://e%x/",
+            "https://h:99999/",
+            "https://h:x/",
+            "https://./",
+            "https://a<b/",
+            "gs://",
+            "ftp://h/",
+            "h/x",
+            "https://h/\u{1}",
+        ] {
+            assert!(!taken(bad), "{bad}");
+        }
     }
 
     #[test]

@@ -71,6 +71,8 @@ pub struct Target {
     system: fn(&str) -> String,
     /// How many media, how many bytes each and in all, how long a side.
     media: [u64; 4],
+    /// With more media than the first number no side may be longer than the second.
+    crowd: Option<(u64, u64)>,
     /// Says whether it takes a medium there.
     takes: fn(&Medium, Place) -> bool,
     /// Writes a round as messages.
@@ -98,7 +100,7 @@ impl Target {
 
     fn media_limits(&self) -> MediaLimits {
         let [max_count, max_bytes_each, max_bytes_total, max_side] = self.media;
-        MediaLimits { max_count, max_bytes_each, max_bytes_total, max_side, media_types: None }
+        MediaLimits { max_count, max_bytes_each, max_bytes_total, max_side, crowd: self.crowd, media_types: None }
     }
 }
 

@@ -24,6 +24,7 @@ pub(super) const TARGET: Target = Target {
     system_in_list: true,
     system: |text| object(|json| json.text("role", "system").text("content", text)),
     media: [500, 20_000_000, 36_000_000, 65_535],
+    crowd: None,
     takes,
     render,
     validator: || Box::new(Judge::default()),

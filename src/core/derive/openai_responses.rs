@@ -26,6 +26,7 @@ pub(super) const TARGET: Target = Target {
         object(|json| json.text("type", "message").text("role", "system").raw("content", &format!("[{part}]")))
     },
     media: [500, 20_000_000, 36_000_000, 65_535],
+    crowd: None,
     takes,
     render,
     validator: || Box::new(Judge::default()),

@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 
 const shown = (text, what) => assert.ok(typeof text === "string" && text.trim() !== "" && text.isWellFormed(), `${what} is blank or broken: ${JSON.stringify(text)}`);
 const object = (value, what) => assert.ok(typeof value === "object" && value !== null && !Array.isArray(value), `${what} is not an object`);
+/** An address that no client can parse costs the whole request. */
+const address = (url) => assert.ok(url.startsWith("data:") || URL.canParse(url), `no address: ${url}`);
 const base64 = (text) => assert.match(text, /^[A-Za-z0-9+/]+={0,2}$/);
 const only = (value, keys, what) => assert.deepEqual(Object.keys(value).filter((key) => !keys.includes(key)), [], `unknown fields of ${what}`);
 
@@ -17,7 +19,7 @@ function chatParts(parts) {
   assert.ok(parts.length > 0, "no parts");
   for (const part of parts) {
     if (part.type === "text") shown(part.text, "a text part");
-    else if (part.type === "image_url") assert.match(part.image_url.url, /^(https?:|data:image\/(png|jpeg|webp|gif);base64,)/);
+    else if (part.type === "image_url") address(part.image_url.url), assert.match(part.image_url.url, /^(https?:|data:image\/(png|jpeg|webp|gif);base64,)/);
     else if (part.type === "input_audio") assert.match(part.input_audio.format, /^(wav|mp3)$/), base64(part.input_audio.data);
     else if (part.type === "file") assert.match(part.file.file_data, /^data:application\/pdf;base64,/), shown(part.file.filename, "a filename");
     else assert.fail(`unknown part ${part.type}`);
@@ -65,9 +67,10 @@ export function openaiResponses({ messages: items, system }, { prefill = false }
   let reasoned = false;
   const input = (part) => {
     if (part.type === "input_text") return shown(part.text, "a text");
-    if (part.type === "input_image") return assert.match(part.image_url, /^(https?:|data:image\/(png|jpeg|webp|gif);base64,)/);
+    if (part.type === "input_image") return address(part.image_url), assert.match(part.image_url, /^(https?:|data:image\/(png|jpeg|webp|gif);base64,)/);
     assert.equal(part.type, "input_file");
     assert.ok(part.file_data?.startsWith("data:application/pdf;base64,") || /^https?:/.test(part.file_url));
+    if (part.file_url !== undefined) address(part.file_url);
   };
   for (const item of items) {
     if (item.id !== undefined) {
@@ -116,7 +119,7 @@ export function anthropic({ messages, system }, { prefill = false } = {}) {
   const media = (block) => {
     only(block, ["type", "source", "title"], block.type);
     const { type, media_type: kind, data, url } = block.source;
-    if (type === "url") return assert.match(url, /^https?:/);
+    if (type === "url") return address(url), assert.match(url, /^https?:/);
     assert.equal(type, "base64");
     base64(data);
     assert.ok(block.type === "document" ? kind === "application/pdf" : ["image/jpeg", "image/png", "image/gif", "image/webp"].includes(kind), kind);
@@ -193,7 +196,7 @@ export function gemini({ messages: contents, system }) {
       if (part.thoughtSignature !== undefined) assert.equal(role, "model"), shown(part.thoughtSignature, "a signature");
       if (part.text !== undefined && part.thought !== true) shown(part.text, "a text");
       if (part.inlineData !== undefined) base64(part.inlineData.data), assert.match(part.inlineData.mimeType, /^[a-z]+\/./);
-      if (part.fileData !== undefined) assert.equal(role, "user"), assert.match(part.fileData.fileUri, /^(https?|gs):/);
+      if (part.fileData !== undefined) assert.equal(role, "user"), address(part.fileData.fileUri), assert.match(part.fileData.fileUri, /^(https?|gs):/);
       if (part.functionCall !== undefined) {
         assert.equal(role, "model");
         const { id, name, args } = part.functionCall;

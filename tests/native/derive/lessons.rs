@@ -242,6 +242,34 @@ fn gemini_gets_signatures_on_the_parts_they_came_on() {
 }
 
 #[test]
+fn the_ai_sdk_gets_opaque_fields_of_texts_calls_and_reasoning_under_their_provider() {
+    let said = |provider: &str, parts: Value| {
+        let mut log = List::default();
+        user(&mut log, "go");
+        log.push("assistant/message", json!({"provider": provider, "model": "m", "parts": parts}));
+        log
+    };
+    let options = |log: &List, provider: &str| {
+        let given = json!({"target": "ai-sdk", "provider": provider, "model": "m"});
+        let parts = sent(log, given)[1]["content"].clone();
+        parts.as_array().unwrap().iter().map(|p| p["providerOptions"].clone()).collect::<Vec<Value>>()
+    };
+    let google = said(
+        "google",
+        json!([{"type": "text", "text": "a", "thoughtSignature": "c2ln"}, {"type": "text", "text": "b"}]),
+    );
+    assert_eq!(options(&google, "google"), [json!({"google": {"thoughtSignature": "c2ln"}}), Value::Null]);
+    assert_eq!(options(&google, "other"), [Value::Null, Value::Null]);
+    let parts = json!([{"type": "reasoning", "text": "r", "itemId": "rs_1", "encrypted": "ZW5j"}, {"type": "text", "text": "a", "itemId": "msg_1"}]);
+    let openai = said("openai", parts);
+    let own = json!({"openai": {"itemId": "rs_1", "reasoningEncryptedContent": "ZW5j"}});
+    assert_eq!(options(&openai, "openai"), [own, json!({"openai": {"itemId": "msg_1"}})]);
+    // Without its reasoning the text is a plain one.
+    let dropped = json!({"target": "ai-sdk", "provider": "openai", "model": "m", "reasoning": "drop"});
+    assert_eq!(sent(&openai, dropped)[1]["content"], json!([{"type": "text", "text": "a"}]));
+}
+
+#[test]
 fn a13_the_newest_messages_keep_whole_rounds() {
     let mut log = List::default();
     log.push("session/compacted", json!({"summary": "so far", "uptoSeq": -1}));
@@ -336,6 +364,29 @@ fn media_in_results_go_where_the_target_has_a_place() {
     assert!(
         gemini[2]["parts"][0].get("functionResponse").is_some() && gemini[2]["parts"][2].get("inlineData").is_some()
     );
+}
+
+/// More than 20 images in one request: then none may be longer than 2,000 pixels, which a few may be.
+#[test]
+fn large_images_give_way_when_there_are_many() {
+    let mut log = List::default();
+    let image = |side: u32| json!({"parts": [{"type": "image", "mediaType": "image/png", "data": png(side, 10, 100)}]});
+    for n in 0..20 {
+        log.push("user/message", image(if n < 3 { 3_000 } else { 100 }));
+    }
+    let count = |log: &List, target: &str| {
+        let codes = codes(log, json!({"target": target}));
+        assert!(codes.iter().all(|code| *code == "media_omitted"));
+        codes.len()
+    };
+    assert_eq!(count(&log, "anthropic"), 0);
+    log.push("user/message", image(100));
+    assert_eq!(count(&log, "anthropic"), 1, "the oldest is enough");
+    for _ in 0..5 {
+        log.push("user/message", image(100));
+    }
+    assert_eq!(count(&log, "anthropic"), 3);
+    assert_eq!(count(&log, "gemini"), 0);
 }
 
 #[test]
