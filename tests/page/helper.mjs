@@ -1,6 +1,6 @@
 // What every page test shares: the served page, a browser, and a check that nothing broke the policy or threw.
 import { spawn } from "node:child_process";
-import { chromium, firefox } from "playwright-core";
+import { chromium } from "playwright-core";
 
 const FLAGS = [
   "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -25,7 +25,6 @@ export async function servePage() {
 }
 
 export function launch(options = {}) {
-  if (process.env.PAGE_BROWSER === "firefox") return firefox.launch({ executablePath: process.env.FIREFOX ?? "/usr/bin/firefox-esr", ...options });
   return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS, ...options });
 }
 
@@ -68,4 +67,22 @@ export async function until(check, what, forMs = 10_000) {
     if (Date.now() > end) throw new Error(`waited in vain for ${typeof what === "function" ? await what() : what}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
+}
+
+/** Runs in the page: what the origin keeps of sessions and settings, as text. Files are the person's own and stay as they are. */
+export async function everythingStored() {
+  const answer = (request) => new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+  const decoder = new TextDecoder();
+  const asText = (value) => (value instanceof ArrayBuffer || ArrayBuffer.isView(value) ? decoder.decode(value) : typeof value === "string" ? value : JSON.stringify(value, (_, inner) => (inner instanceof ArrayBuffer || ArrayBuffer.isView(inner) ? decoder.decode(inner) : inner)));
+  let text = JSON.stringify({ ...localStorage });
+  for (const { name } of await indexedDB.databases()) {
+    if (name.includes("files")) continue;
+    const database = await answer(indexedDB.open(name));
+    for (const store of database.objectStoreNames) text += (await answer(database.transaction(store).objectStore(store).getAll())).map(asText).join("\n");
+    database.close();
+  }
+  return text;
 }

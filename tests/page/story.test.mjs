@@ -1,7 +1,7 @@
 // The main job, in a real browser: pick a model, give a task, see it stream, files change, cost add up, a secret redacted in
 // transcript, log and next request, everything there after a reload, and undo put the files back. With both models.
 import assert from "node:assert/strict";
-import { ended, run, transcript, treeItem, until } from "./helper.mjs";
+import { ended, everythingStored, run, transcript, treeItem, until } from "./helper.mjs";
 import { openaiServer } from "./openai-server.mjs";
 import { suite } from "./suite.mjs";
 
@@ -24,39 +24,6 @@ async function contentOf(page, path) {
   const editor = page.locator(".editor").getByRole("textbox", { name: "File content" });
   await editor.waitFor();
   return editor.inputValue();
-}
-
-/** Everything that this origin keeps, as text. */
-function everythingStored(page) {
-  return page.evaluate(async () => {
-    const decoder = new TextDecoder();
-    const asText = (value) =>
-      value instanceof Uint8Array ? decoder.decode(value) : value instanceof ArrayBuffer ? decoder.decode(new Uint8Array(value)) : typeof value === "string" ? value : JSON.stringify(value, (_, inner) => (inner instanceof Uint8Array ? decoder.decode(inner) : inner)) ?? "";
-    let text = "";
-    for (const { name } of await indexedDB.databases()) {
-      if (name.includes("files")) continue;
-      const database = await new Promise((resolve, reject) => {
-        const opening = indexedDB.open(name);
-        opening.onsuccess = () => resolve(opening.result);
-        opening.onerror = () => reject(opening.error);
-      });
-      for (const storeName of database.objectStoreNames) {
-        text += await new Promise((resolve, reject) => {
-          const rows = [];
-          const walking = database.transaction(storeName).objectStore(storeName).openCursor();
-          walking.onerror = () => reject(walking.error);
-          walking.onsuccess = () => {
-            const cursor = walking.result;
-            if (!cursor) return resolve(rows.join("\n"));
-            rows.push(`${asText(cursor.key)} ${asText(cursor.value)}`);
-            cursor.continue();
-          };
-        });
-      }
-      database.close();
-    }
-    return text + JSON.stringify({ ...localStorage });
-  });
 }
 
 async function theStory(page, { tasks, nextRequest }) {
@@ -98,7 +65,7 @@ async function theStory(page, { tasks, nextRequest }) {
 
   // All of it is there after a reload.
   await until(() => page.getByRole("status", { name: "Storage" }).textContent().then((text) => /Saved/.test(text)), "the session to be saved");
-  assert.ok(!(await everythingStored(page)).includes(SECRET), "nothing stored has the secret");
+  assert.ok(!(await page.evaluate(everythingStored)).includes(SECRET), "nothing stored has the secret");
   const before = await cost.textContent();
   await page.reload();
   await transcript(page).getByText(tasks.said).first().waitFor();
@@ -160,7 +127,7 @@ story("an OpenAI-compatible server does the whole story", async (page) => {
     assert.equal(server.requests.length, 5);
     assert.equal(server.requests[0].body.stream, true);
     assert.equal(server.requests[0].headers.authorization, "Bearer key-of-the-test-0123456789");
-    const stored = await everythingStored(page);
+    const stored = await page.evaluate(everythingStored);
     assert.ok(!stored.includes("key-of-the-test"), "the key is stored nowhere");
   } finally {
     await server.stop();

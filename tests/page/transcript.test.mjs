@@ -27,19 +27,50 @@ story("first use: a sentence, and three tasks that show files, undo and redactio
   await transcript(page).locator("mark.redacted").first().waitFor();
 });
 
-story("markdown is rendered and no markup of a model runs", async (page) => {
+/** What has run scripts in pages that trusted it. Each would leave a mark of its own in `ran`. */
+const ATTACKS = [
+  "<script>ran.push(1)</script>", "<img src=x onerror=ran.push(2)>", "<svg onload=ran.push(3)>", "<svg><script>ran.push(4)</script></svg>",
+  "<iframe srcdoc=\"<script>parent.ran.push(5)</script>\"></iframe>", "<iframe src=\"javascript:parent.ran.push(6)\"></iframe>", "<body onload=ran.push(7)>",
+  "<details open ontoggle=ran.push(8)>x</details>", "<input autofocus onfocus=ran.push(9)>", "<video><source onerror=ran.push(10)></video>", "<audio src=x onerror=ran.push(11)>",
+  "<math><mtext></mtext><mglyph><style><img src=x onerror=ran.push(12)></style></mglyph></math>", "<noscript><p title=\"</noscript><img src=x onerror=ran.push(13)>\"></noscript>",
+  "<a href=\"javascript:ran.push(14)\">a</a>", "[a](javascript:ran.push(15))", "[a](JaVaScRiPt:ran.push(16))", "[a](java&#9;script:ran.push(17))", "[a](&#106;avascript:ran.push(18))",
+  "[a](data:text/html,<script>ran.push(19)</script>)", "[a](vbscript:ran.push(20))", "![x](x\"onerror=\"ran.push(21))", "![x](javascript:ran.push(22))", "<javascript:ran.push(23)>",
+  "[a](https://example.com \"x\" onmouseover=\"ran.push(24)\")", "`<img src=x onerror=ran.push(25)>`", "<style>@import 'javascript:ran.push(26)';</style>", "<link rel=stylesheet href=javascript:ran.push(27)>",
+  "<meta http-equiv=refresh content=\"0;url=javascript:ran.push(28)\">", "<base href=\"javascript:ran.push(29)//\">", "<form action=javascript:ran.push(30)><button>go</button></form>",
+  "<object data=\"javascript:ran.push(31)\"></object>", "<embed src=\"javascript:ran.push(32)\">", "<template><script>ran.push(33)</script></template>", "<table><td background=\"javascript:ran.push(34)\">",
+  "<svg><animate onbegin=ran.push(35) attributeName=x dur=1s></svg>", "<svg><a xlink:href=\"javascript:ran.push(36)\"><text>x</text></a></svg>", "<svg><use href=\"data:image/svg+xml,<svg onload=ran.push(37)>\"></use></svg>",
+  "<form id=x></form><button form=x formaction=javascript:ran.push(38)>x</button>", "<div style=\"background:url(javascript:ran.push(39))\">x</div>", "<img srcset=\"x 1x\" onerror=ran.push(40)>",
+  "<scr<script>ipt>ran.push(41)</scr</script>ipt>", "<!--><img src=x onerror=ran.push(42)>-->", "<![CDATA[><img src=x onerror=ran.push(43)>]]>", "<p id=\"attributes\"><form><input name=parentNode></form>",
+  "[REDACTED:<img src=x onerror=ran.push(44)>]", "[a]: javascript:ran.push(45)", "| a |", "| - |", "| <img src=x onerror=ran.push(46)> |",
+];
+
+story("markdown is rendered and no markup of a model runs: answers, reasoning, tool arguments, results, file names", async (page) => {
+  await page.evaluate(() => { globalThis.ran = []; });
   await run(page, [
     "say # A heading\n", "say Some **bold** and `code` and [a link](https://example.com/x)",
-    "say <img src=x onerror=\"document.title='ran'\"><script>document.title='ran'</script><iframe src=\"https://example.com\"></iframe>",
-    "say [click](javascript:document.title='ran') <a href=\"javascript:document.title='ran'\" style=\"position:fixed\">x</a> <svg onload=\"document.title='ran'\"></svg>",
+    ...ATTACKS.map((attack) => `say ${attack}`), ...ATTACKS.map((attack) => `think ${attack}`),
+    "write <img src=x onerror=ran.push(50)>.md: <img src=x onerror=ran.push(51)>", "read <img src=x onerror=ran.push(50)>.md", ...ATTACKS.slice(-1).map((attack) => `say ${attack}`),
   ].join("\n"));
-  const answer = transcript(page).locator(".prose").last();
+  const answer = transcript(page).locator(".prose").first();
   await answer.locator("h3", { hasText: "A heading" }).waitFor();
   await answer.locator("strong", { hasText: "bold" }).waitFor();
   assert.equal(await answer.getByRole("link", { name: "a link" }).getAttribute("rel"), "noopener noreferrer");
-  assert.equal(await answer.locator("img, script, iframe, svg, [style], [onerror], a[href^='javascript']").count(), 0);
-  await answer.getByText("<img src=x onerror").waitFor();
-  assert.equal(await page.title(), "sessionlog");
+  await transcript(page).getByText(/Thought about it/).first().click();
+  for (const summary of await transcript(page).locator(".tool summary").all()) await summary.click();
+  // Whatever looks like something to press or to point at is pressed and pointed at.
+  for (const link of await transcript(page).locator(".prose a").all()) {
+    const href = await link.getAttribute("href");
+    assert.ok(href === null || /^(https?:|mailto:)/.test(href), `a link to ${href}`);
+    if (href === null) await link.dispatchEvent("click");
+    await link.dispatchEvent("mouseover");
+  }
+  await page.getByRole("searchbox", { name: "Filter by text" }).fill("onerror");
+  await page.waitForTimeout(300);
+  assert.equal(await page.locator(".transcript").locator("script, iframe, object, embed, style, link, meta, base, form, svg:not(.icon), video, audio, template, math, img, input, [style*='background'], [srcdoc]").count(), 0);
+  const handlers = await page.evaluate(() => [...document.querySelectorAll("*")].flatMap((each) => [...each.attributes].filter(({ name }) => name.startsWith("on")).map(({ name }) => name)));
+  assert.deepEqual(handlers, []);
+  await transcript(page).getByText("<img src=x onerror=ran.push(2)>").first().waitFor();
+  assert.deepEqual(await page.evaluate(() => globalThis.ran), [], "nothing ran");
 });
 
 story("a stopped and a broken answer are kept and called what they are", async (page) => {

@@ -1,8 +1,10 @@
 // The page: sessions, conversation, files and log side by side, or one at a time on a narrow screen.
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { applyTheme, settings } from "./model/settings.ts";
-import { alerts, announcement, attempt, conflict, dismissAlert, dismissToast, importFile, phase, toasts } from "./model/workspace.ts";
+import { applyTheme, settings, settingsOpen } from "./model/settings.ts";
+import { alerts, announcement, attempt, dismissAlert, dismissToast, toasts } from "./model/messages.ts";
+import { importFile } from "./model/transfer.ts";
+import { conflict, current, failure, openWorkspace, phase, titleOf } from "./model/workspace.ts";
 import { Composer } from "./ui/composer.tsx";
 import { EventLog } from "./ui/eventlog.tsx";
 import { Files } from "./ui/files.tsx";
@@ -10,7 +12,7 @@ import { Header } from "./ui/header.tsx";
 import { Icon, type IconName } from "./ui/icon.tsx";
 import { view, type View } from "./ui/layout.ts";
 import { Sessions } from "./ui/sessions.tsx";
-import { SettingsDialog, settingsOpen } from "./ui/settings.tsx";
+import { SettingsDialog } from "./ui/settings.tsx";
 import { Transcript } from "./ui/transcript.tsx";
 import { ConflictDialog, UndoPreview, undoPreviewOpen } from "./ui/undo.tsx";
 
@@ -50,6 +52,8 @@ function useDrop(): void {
 export function App() {
   useDrop();
   useEffect(() => applyTheme(settings.value.theme), [settings.value.theme]);
+  const title = current.value ? titleOf(current.value) : "";
+  useEffect(() => { document.title = title === "" ? "sessionlog" : `${title} · sessionlog`; }, [title]);
   return (
     <div class="app" data-view={view.value}>
       <Header />
@@ -58,7 +62,9 @@ export function App() {
         <Sessions />
         <section class="chat" aria-label="Conversation">
           <h2 class="visually-hidden">Conversation</h2>
-          {phase.value === "loading" ? <p class="boot" role="status">Opening your sessions…</p> : <Transcript />}
+          {phase.value === "loading" && <p class="boot" role="status">Opening your sessions…</p>}
+          {phase.value === "failed" && <Failed />}
+          {phase.value === "ready" && <Transcript />}
           <Composer />
         </section>
         <div class="side">
@@ -77,16 +83,32 @@ export function App() {
   );
 }
 
+/** Nothing could be opened: why, and two ways on. */
+function Failed() {
+  return (
+    <div class="failed" role="alert">
+      <h3>Your sessions could not be opened</h3>
+      <p>{failure.value?.text}</p>
+      {failure.value?.detail && <p class="hint">{failure.value.detail}</p>}
+      <div>
+        <button type="button" class="primary" onClick={() => location.reload()}>Load again</button>
+        <button type="button" onClick={() => void openWorkspace("memory")}>Go on without saving</button>
+      </div>
+    </div>
+  );
+}
+
 function Alerts() {
   return (
     <div class="alerts">
-      {alerts.value.map(({ id, text, detail }) => (
+      {alerts.value.map(({ id, text, detail, action }) => (
         <div key={id} class="alert" role="alert">
           <Icon name="alert" />
           <div>
             <p>{text}</p>
             {detail && detail !== text && <p class="detail">{detail}</p>}
           </div>
+          {action && <button type="button" onClick={() => { dismissAlert(id); action.run(); }}>{action.label}</button>}
           <button type="button" class="quiet icon-only" aria-label="Dismiss" onClick={() => dismissAlert(id)}><Icon name="close" /></button>
         </div>
       ))}

@@ -7,6 +7,8 @@ export interface Endpoint {
   baseUrl: string;
   model: string;
   keepKey: boolean;
+  /** A key was given, whether it was kept or not. */
+  usesKey?: boolean;
 }
 export type Theme = "system" | "light" | "dark";
 export interface Settings {
@@ -31,6 +33,7 @@ export const PROVIDERS: ReadonlyArray<{ kind: ProviderKind; label: string; baseU
   { kind: "gemini", label: "Google Gemini", baseUrl: "https://generativelanguage.googleapis.com", hint: "The Gemini API, called straight from this page.", keyHint: "From Google AI Studio." },
 ];
 
+export const settingsOpen = signal(false);
 const SETTINGS_KEY = "sessionlog.page.settings";
 const KEYS_KEY = "sessionlog.page.keys";
 
@@ -69,6 +72,7 @@ export function keyOf(provider: ProviderKind): string {
 
 export function saveEndpoint(endpoint: Endpoint, key: string): void {
   const endpoints = settings.value.endpoints.filter((other) => other.provider !== endpoint.provider);
+  endpoint = { ...endpoint, usesKey: key !== "" };
   if (key === "") keys.delete(endpoint.provider);
   else keys.set(endpoint.provider, key);
   changeSettings({ endpoints: endpoint.model === "" ? endpoints : [...endpoints, endpoint] });
@@ -97,6 +101,12 @@ export function providerOptions(value: string): { [key: string]: unknown } {
   const key = keyOf(endpoint.provider);
   if (key !== "") options.apiKey = key;
   return options;
+}
+
+/** True when the model's key stayed in memory only and went with the page that it was given to. */
+export function keyIsGone(value: string): boolean {
+  const endpoint = settings.value.endpoints.find((each) => each.provider === value.slice(0, value.indexOf("/")));
+  return endpoint?.usesKey === true && keyOf(endpoint.provider) === "";
 }
 
 export function applyTheme(theme: Theme): void {

@@ -1,24 +1,15 @@
 // The page's state: one store, one file system, the open session with its controller. Everything the views read is a signal.
 import { batch, computed, signal, type Signal } from "@preact/signals";
 import init, {
-  ChatSessionController, SessionLogError, SessionStore, VirtualFs, fileTools, type Cost, type ExecutionResult, type RunConfig, type Session,
+  ChatSessionController, SessionStore, VirtualFs, fileTools, type ExecutionResult, type RunConfig, type Session,
   type SessionEvent, type SessionSummary, type SessionUsage, type StorageStatus, type UndoReport,
 } from "sessionlog";
 import { ChangeRecorder, declareChanges, type FileChange } from "./changes.ts";
 import { storageNamed } from "./host.ts";
-import { recall, remember, model, providerOptions, settings } from "./settings.ts";
+import { adviceFor, alarm, announcement, attempt, explain, explainCode, toast, type Alert } from "./messages.ts";
+import { keyIsGone, recall, remember, model, providerOptions, settings, settingsOpen } from "./settings.ts";
 import { Timeline, type Draft, type Item } from "./timeline.ts";
 
-export interface Alert {
-  id: number;
-  text: string;
-  detail?: string;
-}
-export interface Toast {
-  id: number;
-  text: string;
-  action?: { label: string; run: () => void };
-}
 /** A session that is open in this tab, with everything the views show of it. */
 export interface Open {
   session: Session;
@@ -40,8 +31,8 @@ export interface Conflict {
 }
 
 export const phase = signal<"loading" | "ready" | "failed">("loading");
-export const alerts = signal<Alert[]>([]);
-export const toasts = signal<Toast[]>([]);
+/** Why nothing could be opened. */
+export const failure = signal<Omit<Alert, "id"> | null>(null);
 export const sessions = signal<SessionSummary[]>([]);
 export const hiddenIds = signal<ReadonlySet<string>>(new Set());
 export const showArchived = signal(false);
@@ -52,13 +43,11 @@ export const filesRevision = signal(0);
 export const undoable = signal<readonly string[]>([]);
 export const redoable = signal<readonly string[]>([]);
 export const conflict = signal<Conflict | null>(null);
-export const announcement = signal("");
 export const busy = computed(() => current.value?.running.value ?? false);
 
 const LAST_KEY = "sessionlog.page.last";
 const DELETED_KEY = "sessionlog.page.deleted";
 const opened = new Map<string, Open>();
-let sequence = 0;
 let theStore: SessionStore | undefined;
 let theFs: VirtualFs | undefined;
 
@@ -73,88 +62,59 @@ function controllerOf(open: Open): ChatSessionController {
   return (open.controller ??= new ChatSessionController({ store: store(), session: open.session, fs: fs(), outputFn: () => {} }));
 }
 
-// ---------------------------------------------------------------- messages to the person
-
-const EXPLAINED: { [code: string]: string } = {
-  quota: "The browser has no room left for this site. Delete a session or files to go on.",
-  locked: "Another tab is writing this session.",
-  blocked: "Another tab holds an older version of the storage open. Close it and load this page again.",
-  timeout: "The browser's storage did not answer.",
-  newer_format: "This was written by a newer version of the page. Load the page again to update it.",
-  corrupt: "Part of the stored data is damaged. The rest is kept.",
-  csp_blocked: "The page's security policy refused to start the module.",
-  poisoned: "The module had an internal fault. Load the page again; what was saved is safe.",
-  busy: "A task is running already.",
-};
-
-export function explain(thrown: unknown): Omit<Alert, "id"> {
-  const message = thrown instanceof Error ? thrown.message : String(thrown);
-  const known = thrown instanceof SessionLogError ? EXPLAINED[thrown.code] : undefined;
-  return known ? { text: known, detail: message } : { text: message };
-}
-
-export function alarm(thrown: unknown): void {
-  const alert = typeof thrown === "string" ? { text: thrown } : explain(thrown);
-  if (alerts.value.some(({ text }) => text === alert.text)) return;
-  alerts.value = [...alerts.value, { id: ++sequence, ...alert }];
-}
-
-export function dismissAlert(id: number): void {
-  alerts.value = alerts.value.filter((alert) => alert.id !== id);
-}
-
-export function toast(text: string, action?: Toast["action"], forMs = 8000): number {
-  const id = ++sequence;
-  toasts.value = [...toasts.value.slice(-2), { id, text, ...(action ? { action } : {}) }];
-  setTimeout(() => dismissToast(id), forMs);
-  return id;
-}
-
-export function dismissToast(id: number): void {
-  toasts.value = toasts.value.filter((each) => each.id !== id);
-}
-
-/** Runs something that may fail on behalf of a click. */
-export function attempt(work: () => Promise<unknown> | unknown): void {
-  Promise.resolve().then(work).catch(alarm);
-}
-
 // ---------------------------------------------------------------- opening
 
-export async function openWorkspace(): Promise<void> {
+/** Opens everything; `memory` goes on without the browser's storage, where that cannot be opened. */
+export async function openWorkspace(kind: "stored" | "memory" = "stored"): Promise<void> {
+  phase.value = "loading";
   try {
     await init();
     declareChanges();
     theStore = await SessionStore.open({
-      storage: storageNamed("sessionlog"),
+      storage: kind === "memory" ? { kind } : storageNamed("sessionlog"),
       scrubbers: [{ builtin: "secrets" }],
       // The first tab writes; a later one follows at once instead of waiting for it.
       lockTimeoutMs: 0,
       onWarning: ({ code, message }) => console.warn(`sessionlog: ${code}: ${message}`),
     });
+    filesKind = kind;
     theFs = await openFiles();
-    watchFiles();
     await finishDeletes();
     await refreshSessions();
     await refreshStorage();
     refreshFiles();
+    if (storage.value?.durable === false) alarm(NOT_KEPT, { detail: "A private window, or a setting of the browser, gives this page no storage. Export what you want to keep." });
     const wanted = fromAddress() ?? recall<string>(LAST_KEY);
-    if (wanted !== null && sessions.value.some(({ id }) => id === wanted)) await openSession(wanted).catch(alarm);
+    if (wanted !== null) await goTo(wanted);
     phase.value = "ready";
+    watchFiles();
     setInterval(tick, 1000);
-    addEventListener("hashchange", () => {
-      const id = fromAddress();
-      if (id !== null && id !== current.value?.session.id) attempt(() => openSession(id));
-    });
+    addEventListener("hashchange", () => attempt(() => goTo(fromAddress())));
   } catch (error) {
     phase.value = "failed";
-    alarm(error);
+    failure.value = explain(error);
   }
 }
+
+const NOT_KEPT = "Nothing is saved: sessions and files are gone when this tab is closed.";
 
 function fromAddress(): string | null {
   const match = /^#\/s\/([A-Za-z0-9_-]{1,128})$/.exec(location.hash);
   return match?.[1] ?? null;
+}
+
+/** Goes where the address says: back, forward, a link. What is not there any more is said, and the address is put right. */
+async function goTo(id: string | null): Promise<void> {
+  if (id === (current.value?.session.id ?? null)) return;
+  if (id === null) return void (current.value = null);
+  if (sessions.value.some((session) => session.id === id) && !hiddenIds.value.has(id)) {
+    await openSession(id).catch(alarm);
+    return;
+  }
+  const asked = fromAddress() === id;
+  remember(LAST_KEY, null);
+  history.replaceState(null, "", current.value ? addressOf(current.value) : location.pathname + location.search);
+  if (asked) alarm("There is no session at this address. It was deleted, or it was made in another browser.");
 }
 
 /** What nobody tells the page about: who writes, what is saved. */
@@ -169,7 +129,16 @@ function tick(): void {
 }
 
 export async function refreshStorage(): Promise<void> {
-  storage.value = await store().status();
+  const before = storage.value?.lastError?.code;
+  const status = await store().status();
+  storage.value = status;
+  // Said once, where it is seen; the line in the header stays until the trouble is over.
+  if (status.durable && status.lastError && status.lastError.code !== before) alarmStorage(status.lastError);
+}
+
+function alarmStorage({ code, message }: { code: string; message: string }): void {
+  const { text, detail } = explainCode(code, message);
+  alarm(text, { detail });
 }
 
 export async function refreshSessions(): Promise<void> {
@@ -197,8 +166,10 @@ const tabs = "BroadcastChannel" in globalThis ? new BroadcastChannel(FILES) : nu
 let working = 0;
 let stale = false;
 
+let filesKind: "stored" | "memory" = "stored";
+
 function openFiles(): Promise<VirtualFs> {
-  return VirtualFs.open({ storage: storageNamed("sessionlog-files") });
+  return VirtualFs.open({ storage: filesKind === "memory" ? { kind: filesKind } : storageNamed("sessionlog-files") });
 }
 
 /** One tab changes files at a time; the others read them again when it says that it has. */
@@ -260,10 +231,22 @@ export async function openSession(id: string): Promise<Open> {
   return open;
 }
 
+/** Shows a session that just came to be or came in. */
+export async function adopt(session: Session): Promise<void> {
+  show(opened.get(session.id) ?? wire(session));
+  await refreshSessions();
+}
+
+const addressOf = ({ session }: Open): string => `#/s/${session.id}`;
+
+/** Every session has an address, and the browser's back button goes to the one before. */
 function show(open: Open): void {
+  const moved = current.value !== null && current.value !== open;
   current.value = open;
   remember(LAST_KEY, open.session.id);
-  history.replaceState(null, "", `#/s/${open.session.id}`);
+  if (location.hash === addressOf(open)) return;
+  if (moved) history.pushState(null, "", addressOf(open));
+  else history.replaceState(null, "", addressOf(open));
 }
 
 const USAGE_EVENTS = new Set(["step/end", "usage", "session/forked"]);
@@ -383,17 +366,25 @@ export async function forkSession(seq: number): Promise<void> {
   toast("Forked. This copy goes its own way from here.");
 }
 
-function titleFrom(open: Open): string {
+/** What a session is called where there is room for one line; "" when nothing was said yet. */
+export function titleOf(open: Open): string {
+  const summary = sessions.value.find(({ id }) => id === open.session.id);
+  return open.title.value || summary?.title || summary?.preview || "";
+}
+
+export function titleFrom(open: Open): string {
   const first = open.items.value.find((item) => item.kind === "user");
   return first?.kind === "user" ? first.text.replace(/\s+/g, " ").slice(0, 60) : "";
 }
 
 // ---------------------------------------------------------------- tasks
 
-export async function send(text: string): Promise<void> {
+/** Gives a task; a `title` names the session that it begins. */
+export async function send(text: string, title?: string): Promise<void> {
   const task = text.trim();
   if (task === "") return;
   const open = current.value ?? (await newSession());
+  if (title !== undefined && open.session.title === null && open.items.value.length === 0) open.session.setTitle(title);
   if (open.running.value) controllerOf(open).steer(task);
   else await runTask(open, (config) => controllerOf(open).executeTask(task, config));
 }
@@ -401,7 +392,7 @@ export async function send(text: string): Promise<void> {
 /** Goes on with a turn that ended before its time. */
 export async function goOn(): Promise<void> {
   const open = current.value;
-  if (open && !open.running.value) await runTask(open, (config) => controllerOf(open).resumeTurn(config));
+  if (open && !open.running.value && keyIsThere()) await runTask(open, (config) => controllerOf(open).resumeTurn(config));
 }
 
 function runConfig(): RunConfig {
@@ -416,12 +407,21 @@ function runConfig(): RunConfig {
   };
 }
 
+/** A key that stayed in memory went with the page it was given to; asking for it beats a refusal by the provider. */
+export function keyIsThere(): boolean {
+  if (!keyIsGone(model.value)) return true;
+  alarm(`The key for ${model.value} was kept in memory only and is gone since the page was loaded again.`, {
+    action: { label: "Enter it again", run: () => (settingsOpen.value = true) },
+  });
+  return false;
+}
+
 async function runTask(open: Open, work: (config: RunConfig) => Promise<ExecutionResult>): Promise<void> {
   open.running.value = true;
   try {
     const { runResult, warnings } = await withFiles(() => work(runConfig()));
     for (const warning of warnings) alarm(warning);
-    if (runResult.status === "failed" && runResult.errorMessage) alarm(runResult.errorMessage);
+    if (runResult.status === "failed" && runResult.errorMessage) alarm(sentence(runResult.errorMessage), { detail: adviceFor(lastErrorCode(open)) });
     announce(open);
   } catch (error) {
     alarm(error);
@@ -429,6 +429,15 @@ async function runTask(open: Open, work: (config: RunConfig) => Promise<Executio
     open.running.value = false;
     refreshSoon();
   }
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?…]$/.test(text) ? "" : "."}`;
+}
+
+function lastErrorCode(open: Open): string | undefined {
+  const found = open.events.value.findLast(({ type }) => type === "error");
+  return found?.type === "error" ? found.data.code : undefined;
 }
 
 /** A screen reader hears a finished answer once, not every token. */
@@ -520,65 +529,4 @@ export function previewRewind(seq: number): Promise<UndoReport> {
 export function lastChanges(open: Open): FileChange[] {
   const files = open.items.value.findLast((item) => item.kind === "files" && !item.undone);
   return files?.kind === "files" ? files.changes : [];
-}
-
-// ---------------------------------------------------------------- import, export
-
-export async function exportCurrent(): Promise<void> {
-  const open = current.value;
-  if (!open) return void toast("Open a session first.");
-  const bytes = await store().exportSession(open.session.id);
-  const name = (open.title.value || titleFrom(open) || open.session.id).replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 60);
-  download(bytes, `${name || "session"}.jsonl`);
-}
-
-function download(bytes: Uint8Array, name: string): void {
-  const url = URL.createObjectURL(new Blob([bytes as Uint8Array<ArrayBuffer>], { type: "application/jsonl" }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
-}
-
-export async function importFile(file: File): Promise<void> {
-  const bytes = new Uint8Array(await file.arrayBuffer());
-  const { session, report } = await store().importSession(bytes, await idTaken(bytes));
-  show(opened.get(session.id) ?? wire(session));
-  await session.flush();
-  await refreshSessions();
-  const notes = [];
-  if (report.lost.length > 0) notes.push(`not carried over: ${report.lost.join(", ")}`);
-  if (report.damaged.length > 0) notes.push(`${report.damaged.length} damaged lines left out`);
-  toast(`Brought in ${file.name}${notes.length > 0 ? `; ${notes.join("; ")}` : ""}.`);
-}
-
-/** A session that is here already comes in once more under an id of its own. */
-async function idTaken(bytes: Uint8Array): Promise<{ id?: string }> {
-  const line = new TextDecoder().decode(bytes.subarray(0, 4096)).split("\n", 1)[0] ?? "";
-  const id = /"id":"([A-Za-z0-9_-]{1,128})"/.exec(line)?.[1];
-  if (id === undefined || !sessions.value.some((session) => session.id === id)) return {};
-  return { id: `${id.slice(0, 100)}-${crypto.randomUUID().slice(0, 8)}` };
-}
-
-// ---------------------------------------------------------------- figures
-
-export function money(cost: Cost | null | undefined): string {
-  if (!cost || cost.usd === null) return "cost unknown";
-  const value = Number(cost.usd);
-  const digits = value === 0 || value >= 1 ? 2 : Math.min(8, Math.max(2, 2 - Math.floor(Math.log10(value))));
-  return `${cost.complete ? "" : "at least "}$${value.toFixed(digits)}`;
-}
-
-export function bytesText(bytes: number): string {
-  if (bytes < 1000) return `${bytes} B`;
-  const units = ["kB", "MB", "GB", "TB"];
-  let value = bytes;
-  let unit = "B";
-  for (const next of units) {
-    if (value < 1000) break;
-    value /= 1000;
-    unit = next;
-  }
-  return `${value.toFixed(value < 10 ? 1 : 0)} ${unit}`;
 }

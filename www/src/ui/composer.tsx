@@ -1,10 +1,10 @@
 // Where the person writes: send, steer while it runs, stop, undo and redo, and the choice of model.
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { changeSettings, model, models } from "../model/settings.ts";
-import { attempt, busy, current, dropDraft, redoable, redoLastUndo, send, stop, undoable, undoLastRun } from "../model/workspace.ts";
+import { changeSettings, model, models, settingsOpen } from "../model/settings.ts";
+import { attempt } from "../model/messages.ts";
+import { busy, current, dropDraft, keyIsThere, phase, redoable, redoLastUndo, send, stop, undoable, undoLastRun } from "../model/workspace.ts";
 import { Icon } from "./icon.tsx";
-import { settingsOpen } from "./settings.tsx";
 import { undoPreviewOpen } from "./undo.tsx";
 
 const text = signal("");
@@ -15,6 +15,10 @@ export function Composer() {
   const readOnly = current.value?.readOnly.value ?? false;
   const running = busy.value;
 
+  // Whoever has a keyboard can write at once; on a phone the keyboard would cover half the page.
+  useEffect(() => {
+    if (matchMedia("(pointer: fine)").matches) box.current?.focus();
+  }, []);
   useEffect(() => {
     const area = box.current;
     if (!area) return;
@@ -24,7 +28,7 @@ export function Composer() {
 
   const submit = () => {
     const task = text.value;
-    if (task.trim() === "" || readOnly) return;
+    if (task.trim() === "" || readOnly || phase.value !== "ready" || !keyIsThere()) return;
     text.value = "";
     attempt(() => send(task));
     box.current?.focus();
@@ -45,6 +49,7 @@ export function Composer() {
           ))}
         </ul>
       )}
+      {running && <p class="working" role="status">{waitsForYou() ? "Waiting for your approval" : "Working"}<span aria-hidden="true" class="dots" /></p>}
       <div class="box">
         <textarea
           ref={box}
@@ -79,24 +84,28 @@ export function Composer() {
           </label>
           <span class="space" />
           <span class="joined">
-            <button type="button" class="quiet" disabled={running || readOnly || undoable.value.length === 0} onClick={() => attempt(() => undoLastRun())}>
+            <button type="button" class="quiet" disabled={running || readOnly || undoable.value.length === 0} title="Puts files back as they were before the last run" onClick={() => attempt(() => undoLastRun())}>
               <Icon name="undo" /> <span class="label">Undo last run</span>
             </button>
             <button type="button" class="quiet icon-only" aria-label="Preview what would go back" title="Preview" disabled={running || undoable.value.length === 0} onClick={() => (undoPreviewOpen.value = true)}>
               <Icon name="eye" />
             </button>
           </span>
-          <button type="button" class="quiet" disabled={running || readOnly || redoable.value.length === 0} onClick={() => attempt(() => redoLastUndo())}>
+          <button type="button" class="quiet" disabled={running || readOnly || redoable.value.length === 0} title="Does again what was undone" onClick={() => attempt(() => redoLastUndo())}>
             <Icon name="redo" /> <span class="label">Redo</span>
           </button>
           <button type="button" class="stop" disabled={!running} onClick={stop}>
             <Icon name="stop" size={12} /> <span class="label">Stop</span>
           </button>
-          <button type="submit" class="primary" disabled={readOnly || text.value.trim() === ""}>
+          <button type="submit" class="primary" disabled={readOnly || phase.value !== "ready" || text.value.trim() === ""}>
             <span class="label">Send</span> <Icon name="up" />
           </button>
         </div>
       </div>
     </form>
   );
+}
+
+function waitsForYou(): boolean {
+  return current.value?.items.value.some((item) => item.kind === "tool" && item.state === "approval") ?? false;
 }

@@ -1,6 +1,7 @@
 // Tokens and money of a session: the sum, a line of how it grew, and each step.
 import { stepFigures, type StepFigure } from "../model/costs.ts";
-import { money, type Open } from "../model/workspace.ts";
+import { money } from "../model/figures.ts";
+import { type Open } from "../model/workspace.ts";
 
 const WIDTH = 360;
 const HEIGHT = 96;
@@ -20,12 +21,12 @@ export function CostView({ open }: { open: Open }) {
       {figures.length > 0 && <Chart figures={figures} />}
       {figures.length > 0 && (
         <table class="figures">
-          <thead><tr><th scope="col">Step</th><th scope="col">Model</th><th scope="col">In</th><th scope="col">Out</th><th scope="col">Cost</th></tr></thead>
+          <thead><tr><th scope="col">Step</th><th scope="col" class="words">Model</th><th scope="col">In</th><th scope="col">Out</th><th scope="col">Cost</th></tr></thead>
           <tbody>
             {figures.slice(-200).map((figure) => (
               <tr key={figure.seq}>
                 <th scope="row">{figure.turn}.{figure.step}</th>
-                <td>{figure.model}</td>
+                <td class="words">{figure.model}</td>
                 <td>{figure.usage?.inputTokens.toLocaleString() ?? "?"}</td>
                 <td>{figure.usage?.outputTokens.toLocaleString() ?? "?"}</td>
                 <td>{figure.cost ? money(figure.cost) : "unknown"}</td>
@@ -40,7 +41,8 @@ export function CostView({ open }: { open: Open }) {
 
 function Chart({ figures }: { figures: StepFigure[] }) {
   const top = figures.at(-1)?.sum || 1;
-  const x = (index: number) => (figures.length === 1 ? WIDTH : (index / (figures.length - 1)) * WIDTH);
+  // The line begins at nothing, before the first step.
+  const x = (index: number) => ((index + 1) / figures.length) * WIDTH;
   const y = (sum: number) => HEIGHT - 4 - (sum / top) * (HEIGHT - 12);
   const points = figures.map(({ sum }, index) => `${x(index).toFixed(1)},${y(sum).toFixed(1)}`);
   const line = `M0,${HEIGHT - 4} L${points.join(" L")}`;

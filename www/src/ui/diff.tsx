@@ -27,13 +27,13 @@ export function Diff({ patch, label }: { patch: string; label: string }) {
             {at > 0 && <span class="gap">⋯</span>}
             {hunk.lines.map((line, index) => {
               const sign = line[0];
-              if (sign === "\\") return <span key={index} class="no-newline">no line end at the end of the file</span>;
+              if (sign === "\\") return null;
               const number = sign === "-" ? before++ : sign === "+" ? after++ : (before++, after++);
               return (
                 <span key={index} class={sign === "+" ? "line plus" : sign === "-" ? "line minus" : "line"}>
                   <span class="number" aria-hidden="true">{number}</span>
                   <span class="sign">{sign === " " ? " " : sign}</span>
-                  <span class="text"><Plain text={line.slice(1)} />{"\n"}</span>
+                  <span class="text"><Plain text={line.slice(1)} />{hunk.lines[index + 1]?.[0] === "\\" && <span class="no-newline" >no line end</span>}{"\n"}</span>
                 </span>
               );
             })}

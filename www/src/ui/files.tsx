@@ -4,7 +4,9 @@ import { lazy, Suspense } from "preact/compat";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { makePatch, textOf } from "../model/changes.ts";
 import { beforeLastRun } from "../model/before.ts";
-import { attempt, bytesText, current, filesRevision, fs, phase, toast, withFiles } from "../model/workspace.ts";
+import { bytesText } from "../model/figures.ts";
+import { attempt, toast } from "../model/messages.ts";
+import { current, filesRevision, fs, phase, withFiles } from "../model/workspace.ts";
 import { Diff } from "./diff.tsx";
 import { Icon } from "./icon.tsx";
 

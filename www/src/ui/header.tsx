@@ -1,16 +1,18 @@
 // The bar on top: where one is, what it cost, whether it is saved, and the ways in and out.
 import { useRef } from "preact/hooks";
-import { attempt, bytesText, current, exportCurrent, importFile, money, sessions, storage, toast } from "../model/workspace.ts";
+import { bytesText, money } from "../model/figures.ts";
+import { attempt, toast } from "../model/messages.ts";
+import { exportCurrent, importFile } from "../model/transfer.ts";
+import { current, storage, titleOf } from "../model/workspace.ts";
 import { Icon } from "./icon.tsx";
-import { settingsOpen } from "./settings.tsx";
+import { settingsOpen } from "../model/settings.ts";
 
 export function Header() {
   const open = current.value;
-  const summary = sessions.value.find(({ id }) => id === open?.session.id);
   return (
     <header class="top">
       <h1 class="brand"><img src="./icon.svg" width="22" height="22" alt="" /> <span>sessionlog</span></h1>
-      <span class="where">{open ? open.title.value || summary?.title || summary?.preview || "New session" : ""}</span>
+      <span class="where">{open ? titleOf(open) || "New session" : ""}</span>
       <span class="space" />
       <CostStatus />
       <StorageLine />

@@ -2,7 +2,8 @@
 import { signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import type { DerivedRequest, Target } from "sessionlog";
-import { explain, type Open } from "../model/workspace.ts";
+import { explain } from "../model/messages.ts";
+import { type Open } from "../model/workspace.ts";
 import { Plain } from "./markdown.tsx";
 
 const TARGETS: Target[] = ["openai-chat", "openai-responses", "anthropic", "gemini", "ai-sdk"];

@@ -3,8 +3,10 @@ import { computed, signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { SessionSummary } from "sessionlog";
 import { searchSessions } from "../model/search.ts";
+import { bytesText } from "../model/figures.ts";
+import { attempt } from "../model/messages.ts";
 import {
-  archiveSession, attempt, bytesText, closeCurrent, current, deleteSession, hiddenIds, newSession, openSession, renameSession, sessions, showArchived, storage,
+  archiveSession, closeCurrent, current, deleteSession, hiddenIds, newSession, openSession, renameSession, sessions, showArchived, storage,
 } from "../model/workspace.ts";
 import { Icon } from "./icon.tsx";
 import { Menu } from "./menu.tsx";
@@ -73,7 +75,7 @@ function Entry({ summary, hit }: { summary: SessionSummary; hit: string | undefi
       <a class="session-open" href={`#/s/${summary.id}`} aria-current={isCurrent ? "page" : undefined} onClick={open} onDblClick={() => setRenaming(true)}>
         <span class="session-title" id={`title-${summary.id}`}>{title}</span>
         <span class="session-meta">
-          {summary.archived && <span class="tag">archived</span>}
+          {summary.archived && <span class="chip">archived</span>}
           {summary.parentId && <Icon name="fork" size={12} />}
           {hit ? <span class="hit">{hit}</span> : <span>{when(summary.updatedAt)}</span>}
         </span>

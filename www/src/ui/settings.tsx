@@ -1,12 +1,10 @@
 // Models, keys, looks, and what a run may do without asking.
-import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
-import { changeSettings, keyOf, PROVIDERS, saveEndpoint, settings, type Endpoint, type ProviderKind, type Theme } from "../model/settings.ts";
-import { attempt, refreshStorage, storage, store, toast } from "../model/workspace.ts";
+import { changeSettings, keyOf, PROVIDERS, saveEndpoint, settings, settingsOpen, type Endpoint, type ProviderKind, type Theme } from "../model/settings.ts";
+import { attempt, toast } from "../model/messages.ts";
+import { refreshStorage, storage, store } from "../model/workspace.ts";
 import { Dialog } from "./dialog.tsx";
 import { HostSettings } from "./host.tsx";
-
-export const settingsOpen = signal(false);
 
 function starting(provider: ProviderKind): Endpoint & { key: string } {
   const known = settings.value.endpoints.find((each) => each.provider === provider);
@@ -15,7 +13,7 @@ function starting(provider: ProviderKind): Endpoint & { key: string } {
 }
 
 export function SettingsDialog() {
-  const [kind, setKind] = useState<ProviderKind>(settings.value.endpoints[0]?.provider ?? "openai-compatible");
+  const [kind, setKind] = useState<ProviderKind>(settings.value.endpoints.find(({ provider, model }) => `${provider}/${model}` === settings.value.model)?.provider ?? settings.value.endpoints[0]?.provider ?? "openai-compatible");
   const [draft, setDraft] = useState(() => starting(kind));
   const [problem, setProblem] = useState("");
   const provider = PROVIDERS.find((each) => each.kind === kind) as (typeof PROVIDERS)[number];

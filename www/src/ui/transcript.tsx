@@ -3,7 +3,8 @@ import { signal } from "@preact/signals";
 import { memo } from "preact/compat";
 import { useCallback, useRef, useState } from "preact/hooks";
 import type { AssistantItem, FilesItem, Item, NoteItem, RewoundItem, ToolItem, UserItem } from "../model/timeline.ts";
-import { attempt, current, forkSession, goOn, resolveApproval, toast, type Open } from "../model/workspace.ts";
+import { attempt, toast } from "../model/messages.ts";
+import { current, forkSession, goOn, resolveApproval, type Open } from "../model/workspace.ts";
 import { ChangeSummary, Diff } from "./diff.tsx";
 import { Icon } from "./icon.tsx";
 import { Markdown, Plain } from "./markdown.tsx";
@@ -40,7 +41,7 @@ export function Transcript() {
 
 function estimate(item: Item): number {
   switch (item.kind) {
-    case "user": return 64 + Math.ceil(item.text.length / 70) * 22;
+    case "user": return 64 + Math.ceil(Math.min(item.text.length, SHOWN) / 70) * 22;
     case "assistant": return 56 + Math.ceil(item.text.length / 80) * 24;
     case "tool": return 46;
     default: return 44;
@@ -111,17 +112,34 @@ function Actions({ seq, text, rewind }: { seq: number; text: string; rewind?: ()
   );
 }
 
+const SHOWN = 6000;
+const MOST = 200_000;
+
+/** A long text shows its beginning and says how much more there is; the log has all of it. */
+function Long({ text, fold }: { text: string; fold: string }) {
+  if (text.length <= SHOWN) return <Plain text={text} />;
+  const whole = unfolded.value.get(fold) === true;
+  const shown = whole ? text.slice(0, MOST) : text.slice(0, SHOWN);
+  const label = whole ? "Show less" : `Show ${text.length > MOST ? `the first ${MOST.toLocaleString()}` : "all"} of ${text.length.toLocaleString()} characters`;
+  return (
+    <>
+      <Plain text={shown} />{shown.length < text.length && "…"}{" "}
+      <button type="button" class="link" onClick={() => (unfolded.value = new Map(unfolded.value).set(fold, !whole))}>{label}</button>
+    </>
+  );
+}
+
 function User({ item, onRewind }: { item: UserItem; onRewind?: ((item: UserItem) => void) | undefined }) {
   return (
     <article class={item.steering ? "row user steering" : "row user"} aria-label={item.steering ? "You, while it ran" : "You"}>
       <div class="bubble">
-        {item.steering && <span class="tag"><Icon name="steer" size={12} /> while it ran</span>}
-        <p><Plain text={item.text} /></p>
-        {item.media > 0 && <span class="tag">{item.media} attached</span>}
+        {item.steering && <span class="chip"><Icon name="steer" size={12} /> while it ran</span>}
+        <p><Long text={item.text} fold={`u:${item.key}`} /></p>
+        {item.media > 0 && <span class="chip">{item.media} attached</span>}
       </div>
       <div class="row-foot">
-        <time>{clock(item.at)}</time>
         <Actions seq={item.seq} text={item.text} {...(onRewind && !item.steering ? { rewind: () => onRewind(item) } : {})} />
+        <time>{clock(item.at)}</time>
       </div>
     </article>
   );
@@ -185,11 +203,11 @@ function Tool({ item }: { item: ToolItem }) {
             </section>
           ))}
           <h4>Arguments</h4>
-          <pre class="scroller" tabIndex={0} role="group" aria-label="Arguments"><Plain text={JSON.stringify(item.args, null, 2)} /></pre>
+          <pre class="scroller" tabIndex={0} role="group" aria-label="Arguments"><Long text={JSON.stringify(item.args, null, 2)} fold={`ta:${item.key}`} /></pre>
           {item.result !== null && (
             <>
               <h4>Result</h4>
-              <pre class="scroller" tabIndex={0} role="group" aria-label="Result"><Plain text={item.result === "" ? "(empty)" : item.result.slice(0, 20_000)} /></pre>
+              <pre class="scroller" tabIndex={0} role="group" aria-label="Result"><Long text={item.result === "" ? "(empty)" : item.result} fold={`tr:${item.key}`} /></pre>
             </>
           )}
           {item.reason && <p class="reason">Reason: <Plain text={item.reason} /></p>}

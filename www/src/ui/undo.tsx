@@ -3,7 +3,8 @@ import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import type { UndoReport } from "sessionlog";
 import type { UserItem } from "../model/timeline.ts";
-import { alarm, attempt, conflict, current, lastChanges, previewRewind, previewUndo, rewind, undoLastRun } from "../model/workspace.ts";
+import { alarm, attempt } from "../model/messages.ts";
+import { conflict, current, lastChanges, previewRewind, previewUndo, rewind, undoLastRun } from "../model/workspace.ts";
 import { ChangeSummary, Diff } from "./diff.tsx";
 import { Dialog } from "./dialog.tsx";
 

@@ -1,5 +1,6 @@
 // First use: one sentence on what this is, and three tasks that show it with the offline model.
-import { attempt, send } from "../model/workspace.ts";
+import { attempt } from "../model/messages.ts";
+import { send } from "../model/workspace.ts";
 import { changeSettings, DEMO } from "../model/settings.ts";
 import { Icon, type IconName } from "./icon.tsx";
 
@@ -32,7 +33,7 @@ export function Welcome() {
       <ul>
         {TASKS.map(({ icon, title, text, task }) => (
           <li key={title}>
-            <button type="button" class="task" onClick={() => { changeSettings({ model: DEMO }); attempt(() => send(task)); }}>
+            <button type="button" class="task" onClick={() => { changeSettings({ model: DEMO }); attempt(() => send(task, title)); }}>
               <span class="task-icon"><Icon name={icon} size={18} /></span>
               <span><strong>{title}</strong><span>{text}</span></span>
             </button>
