@@ -51,8 +51,16 @@ export const treeItem = (page, path) => page.getByRole("treeitem", { name: path,
 /** Sends a task and waits until the run has ended. */
 export async function run(page, task) {
   await page.getByRole("textbox", { name: "Message" }).fill(task);
+  // A short run may have begun and ended between two looks at the page, so the page itself watches.
+  await page.evaluate(() => {
+    const stop = document.querySelector(".composer .stop");
+    globalThis.ranOnce = new Promise((resolve) => {
+      let began = false;
+      new MutationObserver(() => { if (!stop.disabled) began = true; else if (began) resolve(); }).observe(stop, { attributes: true });
+    });
+  });
   await page.getByRole("button", { name: "Send" }).click();
-  await ended(page);
+  await page.evaluate(() => globalThis.ranOnce);
 }
 
 export async function ended(page) {

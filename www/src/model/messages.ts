@@ -63,11 +63,13 @@ export function explainCode(code: string, message: string): Omit<Alert, "id"> {
   return known ? { text: known, detail: message } : { text: message };
 }
 
-export function alarm(thrown: unknown, more: { detail?: string | undefined; action?: Action } = {}): void {
+export function alarm(thrown: unknown, more: { detail?: string | undefined; action?: Action } = {}): number {
   const { detail, action } = more;
   const alert = { ...(typeof thrown === "string" ? { text: thrown } : explain(thrown)), ...(detail ? { detail } : {}), ...(action ? { action } : {}) };
-  if (alerts.value.some(({ text }) => text === alert.text)) return;
+  const known = alerts.value.find(({ text }) => text === alert.text);
+  if (known) return known.id;
   alerts.value = [...alerts.value, { id: ++sequence, ...alert }];
+  return sequence;
 }
 
 export function dismissAlert(id: number): void {

@@ -29,8 +29,8 @@ export const PROVIDERS: ReadonlyArray<{ kind: ProviderKind; label: string; baseU
     hint: "Any server that speaks chat completions: OpenAI, OpenRouter, Ollama, vLLM, LM Studio.",
     keyHint: "Leave empty for a server that asks for none.",
   },
-  { kind: "anthropic", label: "Anthropic", baseUrl: "https://api.anthropic.com", hint: "The Messages API, called straight from this page.", keyHint: "Begins with sk-ant-." },
-  { kind: "gemini", label: "Google Gemini", baseUrl: "https://generativelanguage.googleapis.com", hint: "The Gemini API, called straight from this page.", keyHint: "From Google AI Studio." },
+  { kind: "anthropic", label: "Anthropic", baseUrl: "https://api.anthropic.com/v1", hint: "The Messages API, called straight from this page.", keyHint: "Begins with sk-ant-." },
+  { kind: "gemini", label: "Google Gemini", baseUrl: "https://generativelanguage.googleapis.com/v1beta", hint: "The Gemini API, called straight from this page.", keyHint: "From Google AI Studio." },
 ];
 
 export const settingsOpen = signal(false);
@@ -97,10 +97,17 @@ export function providerOptions(value: string): { [key: string]: unknown } {
   const endpoint = settings.value.endpoints.find((each) => each.provider === provider);
   if (!endpoint) return {};
   const options: { [key: string]: unknown } = {};
-  if (endpoint.baseUrl !== "") options.baseUrl = endpoint.baseUrl.replace(/\/+$/, "");
+  if (endpoint.baseUrl !== "") options.baseUrl = withVersion(endpoint);
   const key = keyOf(endpoint.provider);
   if (key !== "") options.apiKey = key;
   return options;
+}
+
+/** A base URL may be given as the provider's own clients take it, without the version of the API. */
+function withVersion({ provider, baseUrl }: Endpoint): string {
+  const version = { anthropic: "/v1", gemini: "/v1beta", "openai-compatible": "" }[provider];
+  const url = baseUrl.replace(/\/+$/, "");
+  return /^https?:\/\/[^/]+$/.test(url) ? url + version : url;
 }
 
 /** True when the model's key stayed in memory only and went with the page that it was given to. */

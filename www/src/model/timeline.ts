@@ -39,6 +39,8 @@ export interface NoteItem extends Base {
   detail?: string;
   /** The turn ended before its time and can be gone on with. */
   resumable?: boolean;
+  /** Tells of an error that a turn met. */
+  error?: boolean;
 }
 export interface FilesItem extends Base {
   kind: "files";
@@ -63,6 +65,8 @@ export function textOfParts(parts: string | readonly ContentPart[] | undefined):
 
 const RESUMABLE = new Set(["cancelled", "aborted", "error", "disposed", "interrupted", "max-tokens", "max-steps", "budget-reached"]);
 
+const NOT_SAVED = new Set(["quota", "storage", "conflict", "locked", "blocked", "timeout"]);
+
 const END_NOTES: { [kind: string]: { tone: NoteItem["tone"]; text: string } } = {
   aborted: { tone: "warn", text: "Stopped. What had arrived is kept." },
   cancelled: { tone: "warn", text: "Stopped. What had arrived is kept." },
@@ -85,17 +89,12 @@ export class Timeline {
 
   static of(events: readonly SessionEvent[]): Timeline {
     const timeline = new Timeline();
-    for (const event of events) timeline.#apply(event);
+    for (const event of events) timeline.apply(event);
     return timeline;
   }
 
-  /** Applies one event; the array of items is a new one when anything changed. */
+  /** Applies one event, in place; an item that changes is a new one. */
   apply(event: SessionEvent): void {
-    this.items = this.items.slice();
-    this.#apply(event);
-  }
-
-  #apply(event: SessionEvent): void {
     const base = { seq: event.seq, at: event.at };
     switch (event.type) {
       case "user/message":
@@ -140,7 +139,7 @@ export class Timeline {
         this.#end(event as SessionEvent<"turn/end">);
         break;
       case "error":
-        this.#push({ ...base, kind: "note", key: event.id, tone: "bad", text: event.data.message, ...(event.data.code ? { detail: event.data.code } : {}) });
+        this.#push({ ...base, kind: "note", key: event.id, tone: "bad", error: true, text: event.data.message, ...(event.data.code ? { detail: event.data.code } : {}) });
         break;
       case "session/compacted":
         this.#push({ ...base, kind: "note", key: event.id, tone: "plain", text: "Earlier messages were summed up for the model. Nothing was deleted.", detail: event.data.summary });
@@ -257,7 +256,10 @@ export class Timeline {
       if (item.kind === "assistant" && item.streaming) this.items[this.items.length - 1 - index] = { ...item, streaming: false, partial: true };
       if (item.kind === "tool" && item.result === null) this.items[this.items.length - 1 - index] = { ...item, state: "not-run" };
     }
-    const note = END_NOTES[reason.kind];
+    const note = reason.kind === "error" && NOT_SAVED.has(reason.code ?? "") ? { tone: "bad" as const, text: "Stopped: what it did could not be saved." } : END_NOTES[reason.kind];
+    // The end tells what its error event told; once is enough.
+    const last = this.items.at(-1);
+    if (reason.kind === "error" && last?.kind === "note" && last.error === true) this.items.pop();
     const detail = reason.kind === "error" ? reason.message : "reason" in reason ? reason.reason : undefined;
     if (note) this.#push({ seq: event.seq, at: event.at, kind: "note", key: event.id, ...note, ...(detail ? { detail } : {}), resumable: RESUMABLE.has(reason.kind) });
     if (this.#turnChanges.length > 0) this.#push({ seq: event.seq, at: event.at, kind: "files", key: `f:${event.id}`, changes: this.#turnChanges, undone: false });

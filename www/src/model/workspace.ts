@@ -6,7 +6,7 @@ import init, {
 } from "sessionlog";
 import { ChangeRecorder, declareChanges, type FileChange } from "./changes.ts";
 import { storageNamed } from "./host.ts";
-import { adviceFor, alarm, announcement, attempt, explain, explainCode, toast, type Alert } from "./messages.ts";
+import { adviceFor, alarm, announcement, attempt, dismissAlert, explain, explainCode, toast, type Alert } from "./messages.ts";
 import { keyIsGone, recall, remember, model, providerOptions, settings, settingsOpen } from "./settings.ts";
 import { Timeline, type Draft, type Item } from "./timeline.ts";
 
@@ -23,6 +23,8 @@ export interface Open {
   readOnly: Signal<boolean>;
   title: Signal<string>;
   usage: Signal<SessionUsage | null>;
+  /** Brings the signals up to what the session holds; they follow it at most once per frame. */
+  settle: () => void;
 }
 export interface Conflict {
   action: "undo" | "redo" | "rewind";
@@ -77,7 +79,8 @@ export async function openWorkspace(kind: "stored" | "memory" = "stored"): Promi
       lockTimeoutMs: 0,
       onWarning: ({ code, message }) => console.warn(`sessionlog: ${code}: ${message}`),
     });
-    filesKind = kind;
+    // Where the store had to do without the browser's storage, the files have none either.
+    filesKind = (await theStore.status()).durable ? kind : "memory";
     theFs = await openFiles();
     await finishDeletes();
     await refreshSessions();
@@ -133,13 +136,15 @@ export async function refreshStorage(): Promise<void> {
   const status = await store().status();
   storage.value = status;
   // Said once, where it is seen; the line in the header stays until the trouble is over.
-  if (status.durable && status.lastError && status.lastError.code !== before) alarmStorage(status.lastError);
+  if (status.durable && status.lastError && status.lastError.code !== before) {
+    const { text, detail } = explainCode(status.lastError.code, status.lastError.message);
+    troubles.push(alarm(text, { detail }));
+  } else if (!status.lastError) {
+    troubles.splice(0).forEach(dismissAlert);
+  }
 }
-
-function alarmStorage({ code, message }: { code: string; message: string }): void {
-  const { text, detail } = explainCode(code, message);
-  alarm(text, { detail });
-}
+/** Alerts on storage; they go when the trouble is over. */
+const troubles: number[] = [];
 
 export async function refreshSessions(): Promise<void> {
   sessions.value = await store().sessions({ sort: "updatedAt", order: "desc", includeArchived: true });
@@ -218,18 +223,35 @@ export async function withFiles<T>(work: () => Promise<T> | T): Promise<T> {
   });
 }
 
-/** The page shows the whole log, so it waits for what a long session reads behind its newest compaction. */
-async function resumeWhole(id: string): Promise<Session> {
-  const session = await store().resume(id);
-  await session.whole;
-  return session;
-}
-
 export async function openSession(id: string): Promise<Open> {
-  const open = opened.get(id) ?? wire(await resumeWhole(id));
+  const open = await opening(id);
   show(open);
   return open;
 }
+
+/** A question that waits for its answer outlives the page that asked it; any other open turn is closed as interrupted. */
+async function opening(id: string): Promise<Open> {
+  const known = opened.get(id);
+  if (known) return known;
+  const recover = questionWaits(await store().read(id)) ? "resume" : "close";
+  const session = await store().resume(id, { recover });
+  // The page shows the whole log, so it waits for what a long session reads behind its newest compaction.
+  await session.whole;
+  return opened.get(id) ?? wire(session);
+}
+
+function questionWaits(events: readonly SessionEvent[]): boolean {
+  const settled = new Set<string>();
+  for (const event of events.toReversed()) {
+    if (event.type === "turn/start" || event.type === "turn/end") return false;
+    if (event.type === "approval/resolved") settled.add(event.data.callId);
+    if (event.type === "tool/result") settled.add(event.data.id);
+    if (event.type === "approval/requested" && !settled.has(event.data.callId)) return true;
+  }
+  return false;
+}
+
+const turnIsOpen = (open: Open): boolean => open.events.value.findLast(({ type }) => type === "turn/start" || type === "turn/end")?.type === "turn/start";
 
 /** Shows a session that just came to be or came in. */
 export async function adopt(session: Session): Promise<void> {
@@ -265,23 +287,47 @@ function wire(session: Session): Open {
     readOnly: signal(session.readOnly),
     title: signal(session.title ?? ""),
     usage: signal(safely(() => session.usage())),
+    settle: () => {},
   };
+  let arrived: SessionEvent[] = [];
+  const showAll = () => batch(() => {
+    if (arrived.length === 0) return;
+    const events = arrived;
+    arrived = [];
+    open.items.value = timeline.items = timeline.items.slice();
+    open.drafts.value = timeline.drafts;
+    open.events.value = open.events.value.concat(events);
+    open.title.value = session.title ?? "";
+    if (events.some(({ type }) => USAGE_EVENTS.has(type))) open.usage.value = safely(() => session.usage());
+    if (events.some(({ type }) => FILE_EVENTS.has(type))) refreshFiles();
+  });
+  const frame = oncePerFrame(showAll);
+  open.settle = showAll;
   session.on("event", (event) => {
     timeline.apply(event);
-    batch(() => {
-      open.items.value = timeline.items;
-      open.drafts.value = timeline.drafts;
-      // One array that grows: views take its length from the new wrapper.
-      open.events.value = open.events.value.concat(event);
-      if (event.type === "session/titled") open.title.value = event.data.title;
-      if (USAGE_EVENTS.has(event.type)) open.usage.value = safely(() => session.usage());
-    });
+    arrived.push(event);
+    frame();
     if (!session.readOnly) recorder.observe(event);
-    if (FILE_EVENTS.has(event.type)) refreshFiles();
     if (event.type !== "assistant/chunk") refreshSoon();
   });
   opened.set(session.id, open);
   return open;
+}
+
+/** Many events may come between two frames, and nobody sees more than one of their states. A hidden tab has no frames. */
+function oncePerFrame(work: () => void): () => void {
+  let due = false;
+  const go = () => {
+    if (!due) return;
+    due = false;
+    work();
+  };
+  return () => {
+    if (due) return;
+    due = true;
+    requestAnimationFrame(go);
+    setTimeout(go, 200);
+  };
 }
 
 function safely<T>(read: () => T): T | null {
@@ -309,7 +355,7 @@ export function closeCurrent(): void {
 }
 
 export async function renameSession(id: string, title: string): Promise<void> {
-  const open = opened.get(id) ?? wire(await resumeWhole(id));
+  const open = await opening(id);
   open.session.setTitle(title);
   await open.session.flush();
   await refreshSessions();
@@ -385,8 +431,12 @@ export async function send(text: string, title?: string): Promise<void> {
   if (task === "") return;
   const open = current.value ?? (await newSession());
   if (title !== undefined && open.session.title === null && open.items.value.length === 0) open.session.setTitle(title);
-  if (open.running.value) controllerOf(open).steer(task);
-  else await runTask(open, (config) => controllerOf(open).executeTask(task, config));
+  open.settle();
+  if (open.running.value) return controllerOf(open).steer(task);
+  if (!turnIsOpen(open)) return runTask(open, (config) => controllerOf(open).executeTask(task, config));
+  // A question of an earlier page still waits: what is said now is heard once it is answered.
+  controllerOf(open).steer(task);
+  await goOn();
 }
 
 /** Goes on with a turn that ended before its time. */
@@ -400,6 +450,8 @@ function runConfig(): RunConfig {
   const { system, approval, maxCostUsd } = settings.value;
   return {
     model: value,
+    // More than the package's default: a person watches, and can stop it at any time.
+    maxSteps: 100,
     providerOptions: providerOptions(value),
     ...(system.trim() !== "" ? { system } : {}),
     ...(maxCostUsd.trim() !== "" ? { maxCostUsd: maxCostUsd.trim() } : {}),
@@ -420,12 +472,14 @@ async function runTask(open: Open, work: (config: RunConfig) => Promise<Executio
   open.running.value = true;
   try {
     const { runResult, warnings } = await withFiles(() => work(runConfig()));
+    open.settle();
     for (const warning of warnings) alarm(warning);
     if (runResult.status === "failed" && runResult.errorMessage) alarm(sentence(runResult.errorMessage), { detail: adviceFor(lastErrorCode(open)) });
     announce(open);
   } catch (error) {
     alarm(error);
   } finally {
+    open.settle();
     open.running.value = false;
     refreshSoon();
   }
@@ -452,7 +506,12 @@ export function stop(): void {
 
 export function resolveApproval(callId: string, verdict: "approved" | "denied"): void {
   const open = current.value;
-  if (open) attempt(() => controllerOf(open).resolveApproval(callId, verdict));
+  if (!open) return;
+  attempt(async () => {
+    controllerOf(open).resolveApproval(callId, verdict);
+    // The page that asked is gone, and its run with it: this one goes on.
+    if (!open.running.value && !open.readOnly.value) await goOn();
+  });
 }
 
 /** Takes back what was said and not read yet. */

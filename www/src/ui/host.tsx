@@ -1,7 +1,8 @@
 // Sessions on a host instead of in this browser.
 import { useState } from "preact/hooks";
 import { host, setHost } from "../model/host.ts";
-import { attempt, store } from "../model/workspace.ts";
+import { attempt } from "../model/messages.ts";
+import { store } from "../model/workspace.ts";
 
 export function HostSettings() {
   const [draft, setDraft] = useState(() => host() ?? { url: "", token: "" });

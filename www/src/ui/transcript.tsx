@@ -247,10 +247,10 @@ function Note({ item }: { item: NoteItem }) {
   );
 }
 
-/** Offered only where nothing was said since. */
+/** Offered only where nothing came since. */
 function GoOn({ seq }: { seq: number }) {
   const open = current.value;
-  const last = open?.items.value.findLast((item) => item.kind === "user" || item.kind === "note" && item.resumable);
+  const last = open?.items.value.findLast((item) => item.kind === "user" || item.kind === "assistant" || item.kind === "tool" || item.kind === "note" && item.resumable);
   if (!open || open.running.value || open.readOnly.value || last?.seq !== seq) return null;
   return <button type="button" onClick={() => attempt(goOn)}>Go on</button>;
 }
