@@ -46,8 +46,13 @@ for (const colorScheme of ["light", "dark"]) {
   }, { context: { colorScheme } });
 }
 
-story("axe finds nothing at phone width, and nothing is wider than the screen", async (page) => {
-  await run(page, "write a-file-with-quite-a-long-name-for-a-phone.txt: hello\nsecret\nsay done");
+/** Long words, long names and long output: what makes a page wider than a phone. */
+const LONG = "https://example.com/" + "a-very-long-path-without-any-space/".repeat(6);
+
+for (const colorScheme of ["light", "dark"]) story(`axe finds nothing at phone width, and nothing is wider than the screen, ${colorScheme}`, async (page) => {
+  await check(page, "phone first use");
+  await run(page, `think ${LONG}\nwrite a-file-with-quite-a-long-name-for-a-phone-${"x".repeat(80)}.txt: ${LONG}\nsecret\nsay ${LONG}\nsay \`${LONG}\`\nsay done`);
+  await transcript(page).locator(".tool summary").first().click();
   for (const view of ["List", "Chat", "Files", "Log"]) {
     await page.locator(".views").getByRole("button", { name: view }).click();
     await page.waitForTimeout(100);
@@ -56,7 +61,31 @@ story("axe finds nothing at phone width, and nothing is wider than the screen", 
     const outside = await page.evaluate(() => [...document.querySelectorAll("button, input, select, textarea")].filter((each) => each.checkVisibility() && each.getBoundingClientRect().right > innerWidth + 1).map((each) => each.textContent || each.getAttribute("aria-label")));
     assert.deepEqual(outside, [], `${view}: controls off screen`);
   }
-}, { context: { viewport: { width: 375, height: 720 }, hasTouch: true } });
+  await page.locator(".views").getByRole("button", { name: "Files" }).click();
+  await page.getByRole("treeitem").first().click();
+  await page.locator(".editor textarea").waitFor();
+  await check(page, "phone editor");
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "the editor fits");
+  await page.getByRole("button", { name: "Settings" }).click();
+  await check(page, "phone settings");
+}, { context: { viewport: { width: 375, height: 720 }, hasTouch: true, colorScheme } });
+
+story("from 375 px to wide: nothing is cut off at any width", async (page) => {
+  await run(page, "write a.txt: hello\nsay done");
+  await treeItem(page, "/a.txt").click();
+  await page.locator(".editor textarea").waitFor();
+  for (const width of [375, 430, 600, 719, 720, 900, 1079, 1080, 1100, 1279, 1280, 1500, 1800, 2560]) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.waitForTimeout(60);
+    // A control that sticks out of the part it belongs to lies under the next part.
+    const out = await page.evaluate(() => [...document.querySelectorAll(".top, .sessions, .chat, .composer .box, .files-panel, .log-panel")].filter((part) => part.checkVisibility()).flatMap((part) => {
+      const box = part.getBoundingClientRect();
+      return [...part.querySelectorAll("button, input, select, textarea")].filter((each) => each.checkVisibility() && !each.closest(".editor")).filter((each) => { const { left, right } = each.getBoundingClientRect(); return right > box.right + 1 || left < box.left - 1; }).map((each) => `${part.className}: ${each.textContent || each.getAttribute("aria-label")}`);
+    }));
+    assert.deepEqual(out, [], `at ${width} px`);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${width} px: fits`);
+  }
+});
 
 story("the names of the specification are there, each once", async (page) => {
   await run(page, "write notes/a.txt: hello\nsay done");
@@ -65,11 +94,14 @@ story("the names of the specification are there, each once", async (page) => {
   const names = [
     ["textbox", "Message"], ["button", "Send"], ["button", "Stop"], ["button", "New session"], ["button", "Undo last run"], ["button", "Redo"], ["button", "Export"],
     ["button", "Import"], ["log", "Transcript"], ["navigation", "Sessions"], ["tree", "Files"], ["textbox", "File content"], ["region", "Event log"], ["status", "Cost"],
-    ["status", "Storage"], ["combobox", "Model"], ["treeitem", "notes/a.txt"],
+    ["status", "Storage"], ["combobox", "Model"], ["treeitem", "/notes"], ["treeitem", "/notes/a.txt"],
   ];
-  for (const [role, name] of names) assert.equal(await page.getByRole(role, { name }).count(), 1, `${role} ${name}`);
+  for (const [role, name] of names) assert.equal(await page.getByRole(role, { name, exact: true }).count(), 1, `${role} ${name}`);
+  assert.equal(await page.getByRole("alert").count(), 0);
+  await run(page, "crash");
+  await page.getByRole("alert").waitFor();
   await page.getByRole("button", { name: "Settings" }).click();
-  assert.equal(await page.getByRole("dialog", { name: "Settings" }).count(), 1);
+  assert.equal(await page.getByRole("dialog", { name: "Settings", exact: true }).count(), 1);
 });
 
 story("keyboard alone: write, send, open a file, undo, close a dialog", async (page) => {

@@ -121,3 +121,17 @@ story("rewind takes back conversation, files or both, and deletes nothing", asyn
   await transcript(page).getByText("did the third", { exact: true }).waitFor({ state: "detached" });
   assert.equal(await content(page, "/a.txt"), "three");
 });
+
+story("rewind can take back files alone: the conversation stays", async (page) => {
+  await run(page, "write a.txt: one\nsay did the first");
+  await run(page, "write a.txt: two\nwrite b.txt: new\nsay did the second");
+  const second = transcript(page).getByRole("article", { name: "You", exact: true }).last();
+  await second.hover();
+  await second.getByRole("button", { name: "Rewind to before this" }).click();
+  const dialog = page.getByRole("dialog", { name: "Rewind" });
+  await dialog.getByLabel(/Files only/).check();
+  await dialog.getByRole("button", { name: "Go back" }).click();
+  await treeItem(page, "/b.txt").waitFor({ state: "detached" });
+  assert.equal(await content(page, "/a.txt"), "one");
+  await transcript(page).getByText("did the second", { exact: true }).waitFor();
+});

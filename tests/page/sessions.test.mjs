@@ -59,6 +59,29 @@ story("sessions are searched by title and text, renamed, archived and brought ba
   await entry(page, "River notes").waitFor();
 });
 
+story("storage used is shown, and grows with what is stored", async (page) => {
+  const used = list(page).getByTitle("Storage used by this site");
+  await used.waitFor();
+  const bytes = async () => {
+    const [, value, unit] = /([\d.]+) (B|kB|MB|GB) used/.exec(await used.textContent());
+    return Number(value) * { B: 1, kB: 1e3, MB: 1e6, GB: 1e9 }[unit];
+  };
+  const before = await bytes();
+  await run(page, `write big.txt: ${"words ".repeat(200_000)}`);
+  await until(async () => (await bytes()) > before + 1e6, "a megabyte more");
+});
+
+story("a session forks from a question as well as from an answer", async (page) => {
+  await run(page, "say first answer");
+  await run(page, "say second answer");
+  const question = transcript(page).getByRole("article", { name: "You" }).last();
+  await question.hover();
+  await question.getByRole("button", { name: "Fork from here" }).click();
+  await transcript(page).getByText("Forked here from another session.").waitFor();
+  await transcript(page).getByText("say second answer", { exact: true }).waitFor();
+  await transcript(page).getByText("second answer", { exact: true }).waitFor({ state: "detached" });
+});
+
 story("a session forks from a message and goes its own way", async (page) => {
   await run(page, "say first answer");
   await run(page, "say second answer");

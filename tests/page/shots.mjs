@@ -1,9 +1,10 @@
-// Pictures of the main views in light, dark and phone width: `node tests/page/shots.mjs [folder]` (`cargo xtask shots`).
+// Pictures of the main views in light, dark and phone width: `node tests/page/shots.mjs [folder] [names…]` (`cargo xtask shots`).
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { launch, openPage, run, servePage, treeItem } from "./helper.mjs";
 
-const folder = process.argv[2] ?? new URL(".out/shots", import.meta.url).pathname;
+const [, , target, ...only] = process.argv;
+const folder = target ?? new URL(".out/shots", import.meta.url).pathname;
 mkdirSync(folder, { recursive: true });
 const server = await servePage();
 const browser = await launch();
@@ -13,6 +14,8 @@ const TASK = [
   "say ## Done", "say Three files are written: **index.html**, **style.css** and `notes.md`.",
 ].join("\n");
 
+const LONG = `https://example.com/${"a-long-path-without-any-space/".repeat(8)}`;
+
 for (const [name, options] of [
   ["light", { colorScheme: "light", viewport: { width: 1440, height: 900 } }],
   ["dark", { colorScheme: "dark", viewport: { width: 1440, height: 900 } }],
@@ -21,6 +24,7 @@ for (const [name, options] of [
   ["phone", { colorScheme: "light", viewport: { width: 375, height: 760 }, hasTouch: true }],
   ["phone-dark", { colorScheme: "dark", viewport: { width: 375, height: 760 }, hasTouch: true }],
 ]) {
+  if (only.length > 0 && !only.includes(name)) continue;
   const context = await browser.newContext({ ...options, reducedMotion: "reduce" });
   const page = await openPage(context, server.url);
   const shot = async (view) => { await page.waitForTimeout(250); await page.screenshot({ path: join(folder, `${name}-${view}.png`) }); };
@@ -60,7 +64,21 @@ for (const [name, options] of [
   await shot("11-approval");
   await page.getByRole("button", { name: "Deny" }).click();
   await part("List");
+  await page.getByRole("navigation", { name: "Sessions" }).getByRole("button", { name: "More" }).first().click();
   await shot("12-sessions");
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "New session" }).click();
+  await page.getByRole("button", { name: "Settings" }).click();
+  await page.getByLabel("Ask before the agent changes a file").uncheck();
+  await page.keyboard.press("Escape");
+  await run(page, `think ${LONG}\nwrite ${"a-folder-with-a-long-name/".repeat(3)}and-a-file-with-an-even-longer-name.txt: ${LONG}\nread ${"a-folder-with-a-long-name/".repeat(3)}and-a-file-with-an-even-longer-name.txt\nsay ${LONG}\nsay \n| a | table | of | many | columns | that | do | not | fit |\nsay | - | - | - | - | - | - | - | - | - |\nsay | ${"some-word | ".repeat(9)}`);
+  await page.getByRole("log", { name: "Transcript" }).locator(".tool summary").last().click();
+  await shot("13-long");
+  await run(page, "write draft.txt: x\ncrash");
+  await page.getByRole("alert").first().waitFor();
+  await shot("14-error");
+  await part("Files");
+  await shot("15-long-names");
   await context.close();
 }
 await browser.close();

@@ -44,6 +44,19 @@ const ATTACKS = [
   "[REDACTED:<img src=x onerror=ran.push(44)>]", "[a]: javascript:ran.push(45)", "| a |", "| - |", "| <img src=x onerror=ran.push(46)> |",
 ];
 
+story("first use: the task to take back works on its own, and undo leaves what was there before it", async (page) => {
+  await transcript(page).getByRole("button", { name: /Take a run back/ }).click();
+  await transcript(page).getByText(/That was bold/).last().waitFor();
+  await ended(page);
+  assert.equal(await treeItem(page, "/ideas/one.md").count(), 0);
+  assert.equal(await page.getByRole("alert").count(), 0);
+  assert.equal(await transcript(page).getByText("failed", { exact: true }).count(), 0);
+  await page.getByRole("button", { name: "Undo last run" }).click();
+  await treeItem(page, "/ideas/one.md").waitFor();
+  await treeItem(page, "/plan.md").waitFor();
+  await page.getByRole("navigation", { name: "Sessions" }).getByRole("link", { name: /Take a run back/ }).waitFor();
+});
+
 story("markdown is rendered and no markup of a model runs: answers, reasoning, tool arguments, results, file names", async (page) => {
   await page.evaluate(() => { globalThis.ran = []; });
   await run(page, [

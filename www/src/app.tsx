@@ -86,7 +86,7 @@ export function App() {
 /** Nothing could be opened: why, and two ways on. */
 function Failed() {
   return (
-    <div class="failed" role="alert">
+    <div class="not-open" role="alert">
       <h3>Your sessions could not be opened</h3>
       <p>{failure.value?.text}</p>
       {failure.value?.detail && <p class="hint">{failure.value.detail}</p>}

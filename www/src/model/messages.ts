@@ -43,6 +43,8 @@ const ADVICE: { [reason: string]: string } = {
   permission: "Check what the key may be used for.",
   not_found: "Check the base URL and the model name in Settings.",
   network: "Check the base URL in Settings, that the server runs, and that it allows requests from this page (CORS).",
+  cut_off: "What had arrived is kept. Go on takes it up from here.",
+  server_error: "What had arrived is kept. Try again in a moment.",
   rate_limit: "Wait a moment, then go on.",
   overloaded: "Wait a moment, then go on.",
   quota: "Check the account at the provider.",

@@ -202,11 +202,11 @@ function Tool({ item }: { item: ToolItem }) {
               {change.patch && <Diff patch={change.patch} label={`Changes to ${change.path}`} />}
             </section>
           ))}
-          <h4>Arguments</h4>
+          <p class="part">Arguments</p>
           <pre class="scroller" tabIndex={0} role="group" aria-label="Arguments"><Long text={JSON.stringify(item.args, null, 2)} fold={`ta:${item.key}`} /></pre>
           {item.result !== null && (
             <>
-              <h4>Result</h4>
+              <p class="part">Result</p>
               <pre class="scroller" tabIndex={0} role="group" aria-label="Result"><Long text={item.result === "" ? "(empty)" : item.result} fold={`tr:${item.key}`} /></pre>
             </>
           )}

@@ -53,15 +53,17 @@ export function VirtualList<T>({ items, keyOf, estimate, render, follow = false,
     const element = scroller.current;
     if (!follow || !element) return;
     virtualizer.scrollToEnd();
-    // A reader at the end stays there when the list itself changes its height: a keyboard comes up, the message box grows.
-    let height = element.clientHeight;
-    const observer = new ResizeObserver(() => {
-      const wasAtEnd = element.scrollHeight - element.scrollTop - height < END_THRESHOLD;
-      height = element.clientHeight;
-      if (wasAtEnd) virtualizer.scrollToEnd();
-    });
+    // A reader at the end stays there when the list itself changes its height: a keyboard comes up, an alert appears. Only
+    // scrolling leaves the end; rows that came in the same moment do not.
+    let stays = true;
+    const scrolled = () => (stays = element.scrollHeight - element.scrollTop - element.clientHeight < END_THRESHOLD);
+    const observer = new ResizeObserver(() => stays && virtualizer.scrollToEnd());
+    element.addEventListener("scroll", scrolled, { passive: true });
     observer.observe(element);
-    return () => observer.disconnect();
+    return () => {
+      element.removeEventListener("scroll", scrolled);
+      observer.disconnect();
+    };
   }, []);
   if (controls) {
     controls.current = {

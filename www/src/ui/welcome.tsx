@@ -1,18 +1,29 @@
 // First use: one sentence on what this is, and three tasks that show it with the offline model.
 import { attempt } from "../model/messages.ts";
-import { send } from "../model/workspace.ts";
+import { fs, send } from "../model/workspace.ts";
 import { changeSettings, DEMO } from "../model/settings.ts";
 import { Icon, type IconName } from "./icon.tsx";
 
-const TASKS: ReadonlyArray<{ icon: IconName; title: string; text: string; task: string }> = [
+interface Task {
+  icon: IconName;
+  title: string;
+  text: string;
+  task: string;
+  /** What is done first where this file is missing. */
+  needs?: { path: string; task: string };
+}
+
+const PLAN = "write plan.md: Ship the first page\nappend plan.md: , then rest.\nwrite ideas/one.md: A log that nobody has to trust";
+const TASKS: readonly Task[] = [
   {
     icon: "file",
     title: "See files change",
     text: "Writes a short plan and a list of ideas, then reads one back.",
-    task: "write plan.md: Ship the first page\nappend plan.md: , then rest.\nwrite ideas/one.md: A log that nobody has to trust\nread plan.md\nsay Two files stand in **Files**. Open one, or look at its diff above.",
+    task: `${PLAN}\nread plan.md\nsay Two files stand in **Files**. Open one, or look at its diff above.`,
   },
   {
     icon: "undo",
+    needs: { path: "/ideas/one.md", task: `${PLAN}\nsay First, two files to begin with.` },
     title: "Take a run back",
     text: "Rewrites and deletes files. Then press the button below to put all of it back.",
     task: "write plan.md: Start over from nothing\ndelete ideas/one.md\nsay That was bold. Take it back with the button under the message box: both files return as they were.",
@@ -25,17 +36,23 @@ const TASKS: ReadonlyArray<{ icon: IconName; title: string; text: string; task: 
   },
 ];
 
+async function start({ title, task, needs }: Task): Promise<void> {
+  changeSettings({ model: DEMO });
+  if (needs && !fs().exists(needs.path)) await send(needs.task, title);
+  await send(task, title);
+}
+
 export function Welcome() {
   return (
     <div class="welcome">
       <h2>An agent that works on files in this browser, and a log that lets you see and undo all it did.</h2>
       <p>No account, no server: try it with the offline model.</p>
       <ul>
-        {TASKS.map(({ icon, title, text, task }) => (
-          <li key={title}>
-            <button type="button" class="task" onClick={() => { changeSettings({ model: DEMO }); attempt(() => send(task, title)); }}>
-              <span class="task-icon"><Icon name={icon} size={18} /></span>
-              <span><strong>{title}</strong><span>{text}</span></span>
+        {TASKS.map((each) => (
+          <li key={each.title}>
+            <button type="button" class="task" onClick={() => attempt(() => start(each))}>
+              <span class="task-icon"><Icon name={each.icon} size={18} /></span>
+              <span><strong>{each.title}</strong><span>{each.text}</span></span>
             </button>
           </li>
         ))}
