@@ -56,7 +56,7 @@ fn positives_are_caught_and_little_else() {
     assert_eq!((missed, extra), (vec![], vec![]));
 }
 
-fn same_shape(name: &Value, before: &str, after: &str) {
+pub(super) fn same_shape(name: &Value, before: &str, after: &str) {
     let before: Value = serde_json::from_str(before).unwrap();
     let after: Value = serde_json::from_str(after).unwrap_or_else(|e| panic!("{name}: {e}: {after}"));
     assert!(alike(&before, &after), "{name}: {after}");

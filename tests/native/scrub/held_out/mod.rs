@@ -5,6 +5,8 @@ mod keyed;
 mod places;
 mod tokens;
 
+use sessionlog::core::scrub::{Chain, ScrubStream};
+
 use super::detector;
 
 /// Numbers drawn from a seed, so that a failure comes again.
@@ -140,6 +142,9 @@ impl Score {
             }
         }
         assert_eq!(detector.scrub(&out).unwrap(), out, "twice: {} {:?}", case.name, case.text);
+        if serde_json::from_str::<serde_json::Value>(&case.text).is_ok_and(|v| v.is_object() || v.is_array()) {
+            super::texts::same_shape(&case.name.as_str().into(), &case.text, &out);
+        }
     }
 
     /// At most one in fifty is missed, at most one mark in two hundred stands elsewhere.
@@ -266,4 +271,51 @@ fn texts_without_a_secret_stay_as_they_are() {
 #[test]
 fn numbers_that_are_nobodys_stay_as_they_are() {
     untouched(true, innocent::NOBODY);
+}
+
+/// The joined output of a stream that is cut at random places.
+fn in_pieces(r: &mut Rng, chain: &Chain, text: &str) -> String {
+    let mut stream = ScrubStream::new(chain);
+    let (mut out, mut rest) = (String::new(), text);
+    while !rest.is_empty() {
+        let longest = *r.of(&[1, 3, 20, 200]);
+        let wanted = r.range(1, longest).min(rest.len());
+        let cut = (wanted..=rest.len()).find(|at| rest.is_char_boundary(*at)).unwrap();
+        out.push_str(&stream.push(&rest[..cut]).unwrap());
+        rest = &rest[cut..];
+    }
+    out + &stream.end().unwrap()
+}
+
+#[test]
+fn streams_equal_the_whole_however_they_are_cut() {
+    let mut r = seed();
+    let chain = super::builtin();
+    let check = |r: &mut Rng, text: &str| {
+        let whole = chain.scrub(text).unwrap();
+        assert_eq!(in_pieces(r, &chain, text), whole, "{text:?}");
+    };
+    for (kind, make) in tokens::TOKENS {
+        for (_, template) in places::LINE {
+            let token = make(&mut r);
+            let text = place(&mut r, (*kind).to_owned(), template, &token).text;
+            check(&mut r, &text);
+        }
+    }
+    for (_, template) in places::BLOCK.iter().cycle().take(4 * places::BLOCK.len()) {
+        let key = tokens::pem(&mut r);
+        let text = place(&mut r, "private key".to_owned(), template, &key).text;
+        check(&mut r, &text);
+    }
+    for (kind, make, texts) in keyed::KEYED {
+        for template in *texts {
+            let value = make(&mut r);
+            let text = place(&mut r, (*kind).to_owned(), template, &value).text;
+            check(&mut r, &text);
+        }
+    }
+    for template in innocent::INNOCENT {
+        let text = keyed::fill(&mut r, template);
+        check(&mut r, &text);
+    }
 }
