@@ -54,6 +54,10 @@ export class DeliveryQueue {
   #waiting: Array<() => void> = [];
   #running = false;
 
+  get isIdle(): boolean {
+    return !this.#running;
+  }
+
   run(delivery: () => void): void {
     this.#waiting.push(delivery);
     if (this.#running) return;

@@ -7,6 +7,7 @@ import { rawPrices } from "./cost.js";
 import { SessionBlobs, type BlobStore } from "./blobs.js";
 import { DerivedMessages, DerivedRequests, parseMessages } from "./derive.js";
 import { SessionLogError, toError } from "./errors.js";
+import { lazyEvent } from "./lazy-event.js";
 import { exposeSession } from "./internal.js";
 import { Listeners, type DeliveryQueue } from "./listeners.js";
 import { joinBytes, Writer, type Candidate, type WriterHost } from "./persist.js";
@@ -36,6 +37,8 @@ export interface SessionHome {
   /** What scrubs a stream (null while nothing scrubs), and whether it calls functions of the caller. */
   openFilter(): { raw: RawScrubStream | null; calls: boolean };
   deliver(event: SessionEvent, session: Session): void;
+  /** Whether anyone listens to the events of all sessions. */
+  isHeard(): boolean;
   flushed(): Promise<unknown>;
   /** Takes over what an event says about its session. */
   note(event: SessionEvent, session: Session): void;
@@ -57,26 +60,6 @@ const MEDIA_TYPE = /^[a-z0-9!#$&^_.+-]{1,60}\/[a-z0-9!#$&^_.+-]{1,80}$/i;
 const ID_LENGTH = 16;
 
 type Options = { repair?: boolean };
-
-/** An event as JavaScript sees it; its payload is parsed when it is first asked for. */
-function lazyEvent(id: string, sessionId: string, seq: number, at: number, type: string, text: string): SessionEvent {
-  let data: unknown;
-  let parsed = false;
-  return {
-    id, sessionId, seq, at, type,
-    get data() {
-      if (!parsed) {
-        data = JSON.parse(text);
-        parsed = true;
-      }
-      return data;
-    },
-    set data(value) {
-      data = value;
-      parsed = true;
-    },
-  } as unknown as SessionEvent;
-}
 
 /** The events before those that a long session was opened with. */
 export interface RestOfLog {
@@ -318,6 +301,8 @@ export class Session {
     const onError = (thrown: unknown) => this.#home.warn("listener", `a listener failed: ${toError(thrown).message}`);
     for (const event of events) {
       this.#home.note(event, this);
+      // Nobody listens, and nobody can begin to before this event's turn.
+      if (this.#listeners.size === 0 && this.#changes.size === 0 && !this.#home.isHeard() && this.#home.queue.isIdle) continue;
       this.#home.queue.run(() => {
         this.#listeners.emit([event], onError);
         this.#home.deliver(event, this);

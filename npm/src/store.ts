@@ -25,7 +25,7 @@ import { appendForeign, exportAs, readExport, type ImportReport } from "./transf
 import { call, callersOwn } from "./runtime.js";
 import { RunStore } from "./runs.js";
 import { Session, type RestOfLog, type SessionHome } from "./session.js";
-import { toText } from "./values.js";
+import { seedText, toText } from "./values.js";
 
 type StoreEvent = "session/created" | "session/disposed" | "session/event" | "session/flush";
 
@@ -99,6 +99,7 @@ export class SessionStore {
       openFilter: () => ({ raw: this.#chain.stream(), calls: this.#chain.callers > 0 }),
       note: (event, session) => this.#library.note(event, session as never),
       deliver: (event, session) => this.#events.emit([event, session], (thrown) => this.#contained(thrown)),
+      isHeard: () => this.#events.size > 0,
       flushed: () => this.#flushListeners(),
       recordBytes: (session) => this.#library.recordBytes(session as never),
       patchRecord: (session, change) => this.#library.patch(session.id, change),
@@ -215,7 +216,7 @@ export class SessionStore {
     const header = toText({ createdAt: this.#now(), ...withoutUndefined(meta) });
     const raw = call(() => this.#env.create(own, header));
     if (options.seed !== undefined) {
-      const seed = toText(options.seed);
+      const seed = seedText(options.seed);
       call(() => raw.seed(seed, options.seed?.length ?? 0));
       this.#scrubAll(raw);
     }

@@ -1,8 +1,9 @@
 // Lossless values: what may enter the log, checked on this side because the boundary would hide losses
-// (it turns a lone surrogate half into U+FFFD and a Map into {}). One walk, no recursion.
-import { SessionLogError } from "./errors.js";
+// (it turns a lone surrogate half into U+FFFD and a Map into {}). No recursion: one quick walk that says yes or no, and for
+// what it refuses a second one that finds the place.
+import { SessionLogError, toError } from "./errors.js";
 import { call } from "./runtime.js";
-import type { JsonValue } from "../types/index.js";
+import type { JsonValue, SessionEvent } from "../types/index.js";
 
 const MAX_DEPTH = 1000;
 
@@ -128,8 +129,80 @@ export function findFault(root: unknown, repair = false): Fault | null {
   }
 }
 
+// The stack of the quick walk: kept from call to call, emptied of what it held.
+const parents: Array<object | null> = [];
+const parentKeys: Array<string[] | null> = [];
+const parentNext: number[] = [];
+/** A member that is an accessor may come back here. */
+let isWalking = false;
+
+/** Whether a value is surely lossless; what this is not sure of (a fault, another realm's object) `findFault` looks at again. */
+function isSurelyLossless(root: unknown, repair: boolean): boolean {
+  if (isWalking) return false;
+  let depth = 0;
+  isWalking = true;
+  try {
+    let value = root;
+    let at: object | null = null;
+    let keys: string[] | null = null;
+    let length = 0;
+    let next = 0;
+    for (;;) {
+      switch (typeof value) {
+        case "string":
+          if (!repair && !isWellFormed(value)) return false;
+          break;
+        case "number":
+          // Not finite, or -0.
+          if (value - value !== 0 || (value === 0 && 1 / value < 0)) return false;
+          break;
+        case "boolean":
+          break;
+        case "object": {
+          if (value === null) break;
+          if (depth >= MAX_DEPTH) return false;
+          const isList = Array.isArray(value);
+          const own = Object.keys(value);
+          if (isList ? own.length !== (value as unknown[]).length : !isOwnRealmsPlain(value, own, repair)) return false;
+          parents[depth] = at;
+          parentKeys[depth] = keys;
+          parentNext[depth++] = next;
+          at = value;
+          keys = isList ? null : own;
+          length = own.length;
+          next = 0;
+          break;
+        }
+        default:
+          return false;
+      }
+      while (next >= length) {
+        if (depth === 0) return true;
+        at = parents[--depth] as object | null;
+        parents[depth] = null;
+        if (at === null) return true;
+        keys = parentKeys[depth] as string[] | null;
+        next = parentNext[depth] as number;
+        length = keys === null ? (at as unknown[]).length : keys.length;
+      }
+      value = keys === null ? (at as unknown[])[next++] : (at as Record<string, unknown>)[keys[next++] as string];
+    }
+  } catch {
+    return false;
+  } finally {
+    isWalking = false;
+    while (depth > 0) parents[--depth] = null;
+  }
+}
+
+function isOwnRealmsPlain(value: object, keys: string[], repair: boolean): boolean {
+  if (Object.getPrototypeOf(value) !== Object.prototype || Object.getOwnPropertySymbols(value).length > 0) return false;
+  if (!repair) for (const key of keys) if (!isWellFormed(key)) return false;
+  return true;
+}
+
 export function isJsonValue(value: unknown): value is JsonValue {
-  return findFault(value) === null;
+  return isSurelyLossless(value, false) || findFault(value) === null;
 }
 
 // JSON.stringify writes lone halves (and only them) as \ud… escapes; every other escape is passed over.
@@ -137,7 +210,7 @@ const escapes = /\\(?:u(d[89a-f][0-9a-f]{2})|[^])/gi;
 
 /** The JSON text of a lossless value; `not_json` naming the path for any other. */
 export function toText(value: unknown, repair = false, replacement = "\uFFFD"): string {
-  const fault = findFault(value, repair);
+  const fault = isSurelyLossless(value, repair) ? null : findFault(value, repair);
   if (fault !== null) {
     const where = fault.path === "" ? "" : ` at ${fault.path}`;
     throw new SessionLogError("not_json", `not a lossless JSON value${where}: ${fault.why}`, { path: fault.path });
@@ -149,6 +222,17 @@ export function toText(value: unknown, repair = false, replacement = "\uFFFD"): 
     throw new SessionLogError("not_json", "the value is too large for one text", { path: "" }, cause);
   }
   return repair ? text.replace(escapes, (all, half?: string) => (half === undefined ? all : replacement)) : text;
+}
+
+/** A seed as JSON text; one that is none is a bad seed, and its path names the event. */
+export function seedText(seed: SessionEvent[]): string {
+  try {
+    return toText(seed);
+  } catch (thrown) {
+    const error = toError(thrown);
+    const index = Number(/^\[(\d+)\]/.exec(String(error.details["path"] ?? ""))?.[1] ?? 0);
+    throw new SessionLogError("invalid_seed", `event ${index} of the seed: ${error.message}`, { ...error.details, index }, thrown);
+  }
 }
 
 export function version(): string {

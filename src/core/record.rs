@@ -370,6 +370,101 @@ mod tests {
         assert_eq!(Record::read(&written.to_text()).unwrap().to_object("1.2.3"), written);
     }
 
+    /// RECORD.2, row by row: key, what a record that lacks it reads (R: refused), what a fresh one has (G: what was given), a
+    /// value it takes, one that it cannot read, and what that reads as.
+    const ROWS: &str = r#"
+        metadata_version 1 3 2 "x" 1
+        written_by null null "v" 5 null
+        id R G "s2" {} ""
+        mode R G "m" {} ""
+        model_name R G "m" [] ""
+        model_typed null null {"a":1} - -
+        working_directory R G "/w" null ""
+        created_at R G "t" {} ""
+        updated_at R G "t" {} ""
+        status "idle" "idle" "running" {} "idle"
+        last_prompt "" "" "p" [] ""
+        first_preview "" "" "p" {} ""
+        title null null "T" 7 null
+        test_run false false true "yes" false
+        pending_question null null {"q":1} - -
+        used_memory_names [] [] ["a"] null []
+        project_root null null "/p" 5 null
+        preloaded_memory_names [] [] ["a"] {} []
+        muted_memory_names [] [] ["a"] "a" []
+        prompt_notes [] [] ["a"] 5 []
+        parent_id null null "p" 5 null
+        scratch false false true 1 false
+        last_turn null null {"n":1} - -
+        verdicts null null [1] - -
+        delegate false false true "x" false
+        llm_context null null "full" {"odd":[1.50]} null
+        continues null null "s0" 5 null
+        thinking null null "high" ["odd"] null
+        reasoning_history null null 2 true null
+        appended_prompt_files [] [] ["a","b"] ["a","",1,"a","b"] ["a","b"]
+        toolkit null null "t" - -
+        toolkit_origin "chosen" "chosen" "inherited" "found" "chosen"
+        bundle_settings {} {} {"a":1} [] {}
+        config_settings {} {} {"a":1} 5 {}
+        interrupted_turn null null {"turn":1} - -
+        parent_answers null null "policy" "sometimes" "never"
+        working_set_pins [] [] [1] {} []
+        review null null {"a":1} - -
+        first_turn_id null null "t" - -
+        verify_fresh null null true - -
+    "#;
+    const OPTIONAL: [&str; 4] = ["verdicts", "review", "first_turn_id", "verify_fresh"];
+    /// What keeps a value it cannot read, as it is, until it is set.
+    const KEPT: [&str; 4] = ["llm_context", "thinking", "reasoning_history", "parent_answers"];
+
+    #[test]
+    fn every_row_of_the_table_does_what_the_rule_says() {
+        let rows: Vec<Vec<&str>> =
+            ROWS.lines().map(|row| row.split_whitespace().collect()).filter(|r: &Vec<_>| !r.is_empty()).collect();
+        assert_eq!(rows.iter().map(|row| row[0]).collect::<Vec<_>>(), FIELDS.iter().map(|f| f.key).collect::<Vec<_>>());
+        let fresh = Record::fresh(given()).unwrap();
+        let least = Record::read(&given().to_text()).unwrap();
+        for row in rows {
+            let (key, lacking, made, good, bad, read) = (row[0], row[1], row[2], constant(row[3]), row[4], row[5]);
+            let mut file = given();
+            file.remove(key);
+            match lacking {
+                "R" => {
+                    let error = Record::read(&file.to_text()).unwrap_err();
+                    assert_eq!((error.code(), error.details().get("key")), ("corrupt", Some(&key.into())));
+                    assert_eq!(
+                        Record::fresh(file.clone()).unwrap_err().details().get("fields"),
+                        Some(&vec![key.into()].into())
+                    );
+                }
+                text => assert_eq!(least.get(key), constant(text), "{key} of a record that lacks it"),
+            }
+            let made = if made == "G" { given().get(key).cloned().unwrap() } else { constant(made) };
+            assert_eq!(fresh.get(key), made, "{key} of a fresh record");
+            let mut set = fresh.clone();
+            set.set(Object::from([(key, good.clone())])).unwrap();
+            let written = set.to_object("v");
+            let kept = if key == "written_by" { "v".into() } else { good };
+            assert_eq!(written.get(key), Some(&kept), "{key} set");
+            assert_eq!(fresh.to_object("v").get(key).is_none(), OPTIONAL.contains(&key), "{key} absent when null");
+            if bad != "-" {
+                file.set(key, constant(bad));
+                let odd = Record::read(&file.to_text()).unwrap();
+                assert_eq!(odd.get(key), constant(read), "{key} that cannot be read");
+                assert_eq!(
+                    odd.to_object("v").get(key) == Some(&constant(bad)),
+                    KEPT.contains(&key),
+                    "{key} written back"
+                );
+                let mut refused = fresh.clone();
+                let answer = refused.set(Object::from([(key, constant(bad))]));
+                assert_eq!(answer.is_err(), key != "appended_prompt_files" || bad.contains('1'), "{key} set to {bad}");
+                assert!(answer.is_ok() || refused == fresh);
+            }
+        }
+    }
+
     #[test]
     fn missing_and_unknown_are_named() {
         let error = Record::fresh(object(r#"{"id":"s1","nope":1,"neither":2}"#)).unwrap_err();

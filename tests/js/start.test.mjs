@@ -150,6 +150,30 @@ test("after an internal fault calls fail fast, the first message is kept, and in
   assert.equal(runs(code), '["poisoned",true,"poisoned","poisoned",true,true]');
 });
 
+test("G05: what was stored before an internal fault is whole after it, and the types that were declared are known again", () => {
+  const code = `
+    import init, { SessionStore } from "sessionlog";
+    import { initSync as exportsOf } from ${JSON.stringify(join(root, "pkg/dist/glue.js"))};
+    import { memoryBackend } from ${JSON.stringify(join(root, "tests/js/memory-backend.mjs"))};
+    await init();
+    const storage = { kind: "custom", backend: memoryBackend() };
+    SessionStore.declareEvent("app/note", { ignorable: true });
+    const session = (await SessionStore.open({ storage })).create("s1");
+    for (let i = 0; i < 20; i++) session.append(i % 2 ? "app/note" : "user/message", { text: String(i) });
+    await session.flush();
+    const { memory } = exportsOf();
+    new Uint8Array(memory.buffer).fill(0xff);
+    await SessionStore.open({ storage }).catch(() => {});
+    const codes = [];
+    for (let i = 0; i < 3; i++) try { session.append("user/message", { text: "lost" }); } catch (thrown) { codes.push(thrown.code); }
+    await init();
+    const again = await (await SessionStore.open({ storage })).resume("s1", { unknownEvents: "refuse" });
+    again.append("app/note", { text: "20" });
+    await again.flush();
+    console.log(JSON.stringify([codes, again.events.map((e) => e.data.text).join(), again.verify()]));`;
+  assert.equal(runs(code), JSON.stringify([["poisoned", "poisoned", "poisoned"], Array.from({ length: 21 }, (_, i) => i).join(), null]));
+});
+
 test("the entry with the module inside the script needs no file", () => {
   assert.equal(runs(`import init, { SessionLogError } from "sessionlog/inline"; await init(); console.log(typeof SessionLogError)`), "function");
 });
