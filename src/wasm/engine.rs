@@ -326,6 +326,11 @@ impl RawSession {
         self.session.borrow().events_json(from as u64, to as u64)
     }
 
+    /// Returns the events of some types, named with commas between them, as JSON text of an array.
+    pub fn events_of(&self, kinds: &str) -> String {
+        self.session.borrow().events_of(&kinds.split(',').collect::<Vec<_>>())
+    }
+
     /// Returns the payload of an event as JSON text.
     pub fn data(&self, seq: f64) -> Option<String> {
         self.session.borrow().log().event(seq as u64).map(|e| e.data.to_owned())

@@ -263,8 +263,17 @@ impl Session {
 
     /// Returns events as JSON text of an array.
     pub fn events_json(&self, from: u64, to: u64) -> String {
+        self.json_of(&mut self.log.range(from, to).filter(|event| event.kind != event::LOST))
+    }
+
+    /// Returns the events of some types as JSON text of an array, without reading the payloads of the others.
+    pub fn events_of(&self, kinds: &[&str]) -> String {
+        self.json_of(&mut self.log.iter().filter(|event| kinds.contains(&event.kind)))
+    }
+
+    fn json_of<'a>(&'a self, events: &mut dyn Iterator<Item = EventView<'a>>) -> String {
         let mut out = String::from("[");
-        for event in self.log.range(from, to).filter(|event| event.kind != event::LOST) {
+        for event in events {
             if out.len() > 1 {
                 out.push(',');
             }
