@@ -1,7 +1,6 @@
 //! From the store to memory. Damage costs the record it hit: a journal that cannot be read is never used, a file whose
 //! bytes are gone is missing and named, and what lost its directory stands in `/lost+found`.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::Files;
@@ -10,7 +9,7 @@ use super::history::{Run, RunState};
 use super::journal::{Journal, QuickMap, is_forgotten};
 use super::persist::{Blob, FORMAT};
 use crate::core::error::{Error, Kind};
-use crate::core::sorted::SortedMap;
+use crate::core::sorted::{SortedMap, sort_by};
 use crate::core::time::Millis;
 use crate::core::vfs::{Body, Content, Hash, NodeId, ROOT};
 
@@ -23,7 +22,47 @@ pub struct Damage {
     pub paths: Vec<String>,
 }
 
-type Pairs = BTreeMap<String, Vec<u8>>;
+/// What the store holds, sorted by key; a pair that was taken leaves its key behind. A list, because a tree of the standard
+/// library takes three kilobytes of the module.
+struct Pairs(Vec<(String, Option<Vec<u8>>)>);
+
+impl Pairs {
+    fn new(pairs: Vec<(String, Vec<u8>)>) -> Self {
+        let mut pairs: Vec<_> = pairs.into_iter().map(|(key, value)| (key, Some(value))).collect();
+        sort_by(&mut pairs, |a, b| a.0 < b.0);
+        Pairs(pairs)
+    }
+
+    fn find(&self, key: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(found, _)| found.as_str().cmp(key))
+    }
+
+    fn get(&self, key: &str) -> Option<&Vec<u8>> {
+        self.0.get(self.find(key).ok()?)?.1.as_ref()
+    }
+
+    fn take(&mut self, key: &str) -> Option<Vec<u8>> {
+        let at = self.find(key).ok()?;
+        self.0.get_mut(at)?.1.take()
+    }
+
+    fn set(&mut self, key: &str, value: Option<Vec<u8>>) {
+        match self.find(key) {
+            Ok(at) => {
+                if let Some(pair) = self.0.get_mut(at) {
+                    pair.1 = value;
+                }
+            }
+            Err(at) => self.0.insert(at, (key.to_owned(), value)),
+        }
+    }
+
+    fn keys_under(&self, prefix: &str) -> Vec<String> {
+        let from = self.find(prefix).unwrap_or_else(|at| at);
+        let under = self.0.get(from..).unwrap_or_default().iter().take_while(|(key, _)| key.starts_with(prefix));
+        under.filter(|(_, value)| value.is_some()).map(|(key, _)| key.clone()).collect()
+    }
+}
 
 impl Files {
     /// Returns the prefixes under which the files and the journals of a root stand.
@@ -34,7 +73,7 @@ impl Files {
 
     /// Opens a root from all pairs under its two prefixes. `nonce` tells this writer from every other one.
     pub fn load(root: &str, pairs: Vec<(String, Vec<u8>)>, nonce: u64, now: Millis) -> Result<Files, Error> {
-        let mut pairs: Pairs = pairs.into_iter().collect();
+        let mut pairs = Pairs::new(pairs);
         let mut files = Files::new(now);
         let [own, journals] = Files::prefixes(root);
         files.store.on = true;
@@ -71,7 +110,7 @@ impl Files {
     /// Carries out a large change that was laid down whole before the process died; sweeps one that was not.
     fn finish_staged(&mut self, pairs: &mut Pairs) {
         let marker = self.store.key("commit");
-        let count = pairs.remove(&marker).and_then(unseal).and_then(|body| Reader::new(&body).number());
+        let count = pairs.take(&marker).and_then(unseal).and_then(|body| Reader::new(&body).number());
         if let Some(count) = count {
             let keys = (0..count).map(|i| self.store.key(&format!("w/{i:06x}")));
             let bodies: Option<Vec<Vec<u8>>> = keys.map(|key| pairs.get(&key).cloned().and_then(unseal)).collect();
@@ -81,9 +120,9 @@ impl Files {
             self.store.prelude.push((marker, None));
         }
         let prefix = self.store.key("w/");
-        let staged = keys_under(pairs, &prefix);
+        let staged = pairs.keys_under(&prefix);
         for key in staged {
-            pairs.remove(&key);
+            pairs.take(&key);
             self.store.prelude.push((key, None));
         }
     }
@@ -93,22 +132,19 @@ impl Files {
         while !reader.is_done() {
             let Some((kind, key)) = reader.number().zip(reader.text()) else { return };
             let value = if kind == 1 { reader.bytes().map(<[u8]>::to_vec) } else { None };
-            match &value {
-                Some(value) => pairs.insert(key.to_owned(), value.clone()),
-                None => pairs.remove(key),
-            };
+            pairs.set(key, value.clone());
             self.store.prelude.push((key.to_owned(), value));
         }
     }
 
     fn load_blobs(&mut self, pairs: &mut Pairs) -> Blobs {
         let prefix = self.store.key("b/");
-        let keys = keys_under(pairs, &prefix);
+        let keys = pairs.keys_under(&prefix);
         let mut parts: SortedMap<Hash, Vec<Option<Vec<u8>>>> = SortedMap::new();
         for key in keys {
             let name = key.get(prefix.len()..).and_then(|rest| rest.split('/').next()).and_then(unhex);
             let Some(hash) = name else { continue };
-            let body = pairs.remove(&key).and_then(unseal);
+            let body = pairs.take(&key).and_then(unseal);
             if body.is_none() {
                 self.damage.keys.push(key);
             }
@@ -134,14 +170,14 @@ impl Files {
 
     fn load_nodes(&mut self, pairs: &mut Pairs, blobs: &Blobs, now: Millis) {
         let prefix = self.store.key("n/");
-        let keys = keys_under(pairs, &prefix);
+        let keys = pairs.keys_under(&prefix);
         if keys.is_empty() {
             self.tree.touch(ROOT);
         }
         let mut links = Vec::new();
         for key in keys {
             let id = key.get(prefix.len()..).and_then(|digits| NodeId::from_str_radix(digits, 16).ok());
-            let body = pairs.remove(&key).and_then(unseal);
+            let body = pairs.take(&key).and_then(unseal);
             let read = id.zip(body).and_then(|(id, body)| self.load_node(id, &body, blobs));
             match read {
                 Some((id, parent, whole)) if whole => links.push((id, parent)),
@@ -165,7 +201,7 @@ impl Files {
         let (mode, mtime, ctime) = (reader.number()? as u16, reader.signed()?, reader.signed()?);
         let body = match kind {
             1 => Body::File(reader.content(&|hash, len| find(blobs, hash, len))?),
-            2 => Body::Dir(BTreeMap::new()),
+            2 => Body::Dir(Default::default()),
             3 => Body::Link(Rc::from(reader.text()?)),
             _ => return None,
         };
@@ -205,18 +241,18 @@ impl Files {
     }
 
     fn load_runs(&mut self, pairs: &mut Pairs, blobs: &Blobs) {
-        let line = pairs.remove(&self.store.key("line"));
+        let line = pairs.take(&self.store.key("line"));
         let had_line = line.is_some();
         let line = line.and_then(unseal).and_then(|body| read_line(&body));
         let journals = self.store.journals.clone();
         let mut found: SortedMap<String, Run> = SortedMap::new();
-        let keys = keys_under(pairs, &journals);
+        let keys = pairs.keys_under(&journals);
         for key in keys {
             let Some((id, kind, number)) = key.get(journals.len()..).and_then(parse_piece) else { continue };
             let run = found.get_or_insert_with(id.clone(), || Run::new(Rc::from(id), RunState::Done));
             let Run { journal, back, orphaned, .. } = run;
             let journal = if kind == 'e' { journal } else { back.get_or_insert_default() };
-            let body = pairs.remove(&key).and_then(unseal);
+            let body = pairs.take(&key).and_then(unseal);
             read_piece(journal, orphaned, number, body.as_deref(), blobs);
             if body.is_none() {
                 self.damage.keys.push(key);
@@ -263,10 +299,6 @@ impl Files {
 }
 
 type Blobs = QuickMap<Hash, (Rc<Content>, usize)>;
-
-fn keys_under(pairs: &Pairs, prefix: &str) -> Vec<String> {
-    pairs.range(prefix.to_owned()..).map(|(key, _)| key.clone()).take_while(|key| key.starts_with(prefix)).collect()
-}
 
 fn find(blobs: &Blobs, hash: &Hash, len: usize) -> Rc<Content> {
     match blobs.get(hash) {
