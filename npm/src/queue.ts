@@ -1,5 +1,6 @@
 // What was said and not taken up yet, as the log tells it.
 import { insideSession } from "./internal.js";
+import { call } from "./runtime.js";
 import type { Session, SessionEvent } from "../types/index.js";
 
 export interface Draft { id: string; text: string }
@@ -22,7 +23,9 @@ export class Queue {
 
   #readAll(): void {
     this.#open.clear();
-    for (const event of this.#session.events) this.#see(event);
+    const { raw } = insideSession(this.#session);
+    const events = JSON.parse(call(() => raw.events_of("queue/added,queue/claimed,queue/dropped"))) as SessionEvent[];
+    for (const event of events) this.#see(event);
   }
 
   #see(event: SessionEvent): void {

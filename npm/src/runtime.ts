@@ -43,6 +43,9 @@ export function call<T>(work: (module: typeof glue) => T): T {
     if (thrown instanceof Error && thrown.message.startsWith("Invalid stale object")) {
       throw new SessionLogError("poisoned", "this object belongs to an instance of the module that had an internal fault: open the store again", {}, thrown);
     }
+    if (thrown instanceof Error && thrown.message === "null pointer passed to rust") {
+      throw new SessionLogError("disposed", "this object was disposed of", {}, thrown);
+    }
     if (isFault(thrown)) {
       poison = thrown.message;
       throw new SessionLogError("poisoned", `the module had an internal fault: ${poison}`, { first: poison }, thrown);

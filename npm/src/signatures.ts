@@ -62,7 +62,7 @@ export function guardAll(): void {
     subscribe: "listener function",
   });
   guard(VirtualFs, { open: "async options options?" });
-  guard(VirtualFs.prototype, { beginRun: "runId id", setMaxBytes: "limit number?", journal: "runId text", preview: "options options?", rewind: "async runId text, options options?" });
+  guard(VirtualFs.prototype, { beginRun: "runId id", setMaxBytes: "limit number?", setMaxImageBytes: "limit number?", journal: "runId text", preview: "options options?", rewind: "async runId text, options options?" });
   guard(FilesFace.prototype, {
     mkdir: "path path, options options?",
     copy: "from path, to path, options options?",

@@ -49,8 +49,8 @@ async function readCheckpoint(backend: KeyValueBackend, id: string): Promise<Che
   }
 }
 
-/** Fewer events than this before the newest compaction are read at once with the rest. */
-const LONG = 4_096;
+/** Fewer events than this before the newest compaction are read at once with the rest: that takes a moment, and all of them are there. */
+const LONG = 16_384;
 
 /** The end of a long session from its newest compaction on: enough to derive from. Null when all is to be read. */
 export async function readEnd(backend: KeyValueBackend, id: string): Promise<{ stored: StoredLog; first: number; compacted: number } | null> {

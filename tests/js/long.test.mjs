@@ -49,7 +49,7 @@ function watched(backend) {
 }
 
 test("a long session derives at once from its newest compaction, and is whole soon after", async () => {
-  const { backend, wanted } = await long(6_000);
+  const { backend, wanted } = await long(18_000);
   const gated = watched(backend);
   const store = await open(gated.backend);
   const session = await store.resume("s1");
@@ -94,7 +94,7 @@ test("a long session derives at once from its newest compaction, and is whole so
 
 test("how much is read does not grow with the length", async () => {
   const read = [];
-  for (const count of [5_000, 10_000]) {
+  for (const count of [17_000, 34_000]) {
     const gated = watched((await long(count)).backend);
     const store = await open(gated.backend);
     const session = await store.resume("s1");
@@ -108,8 +108,8 @@ test("how much is read does not grow with the length", async () => {
 });
 
 test("a rewind to before the compaction, or an unreadable note, takes the whole log", async () => {
-  const rewound = await long(5_000, { after: (session) => void session.append("session/rewound", { uptoSeq: 3 }) });
-  const noted = await long(5_000);
+  const rewound = await long(17_000, { after: (session) => void session.append("session/rewound", { uptoSeq: 3 }) });
+  const noted = await long(17_000);
   noted.backend.map.set("s/s1/c", new TextEncoder().encode("{"));
   for (const { backend, wanted } of [rewound, noted]) {
     const store = await open(backend);
@@ -121,7 +121,7 @@ test("a rewind to before the compaction, or an unreadable note, takes the whole 
 });
 
 test("a rewind to before the compaction after opening shows the earlier messages once they are there", async () => {
-  const { backend, wanted } = await long(5_000);
+  const { backend, wanted } = await long(17_000);
   const gated = watched(backend);
   const store = await open(gated.backend);
   const session = await store.resume("s1");
@@ -135,7 +135,7 @@ test("a rewind to before the compaction after opening shows the earlier messages
 });
 
 test("export, fork and read have all events, however early they are called", async () => {
-  const { backend, wanted } = await long(5_000);
+  const { backend, wanted } = await long(17_000);
   const store = await open(backend);
   const session = await store.resume("s1");
   const [bytes, read] = await Promise.all([store.exportSession("s1"), store.read("s1")]);
@@ -153,7 +153,7 @@ test("export, fork and read have all events, however early they are called", asy
 });
 
 test("rescrub of a session that is not whole yet leaves nothing behind", async () => {
-  const { backend } = await long(5_000);
+  const { backend } = await long(17_000);
   const store = await open(backend);
   await store.resume("s1");
   await store.rescrub({ values: ["event 17"], name: "seventeen" });
@@ -163,7 +163,7 @@ test("rescrub of a session that is not whole yet leaves nothing behind", async (
 
 test("a controller on a session that is not whole waits with a run, and its drafts come back", async () => {
   const backend = memoryBackend();
-  const { wanted } = await long(5_000, { backend, after: () => {} });
+  const { wanted } = await long(17_000, { backend, after: () => {} });
   const before = await open(backend);
   const early = await before.resume("s1");
   await early.whole;
@@ -182,7 +182,7 @@ test("a controller on a session that is not whole waits with a run, and its draf
 });
 
 test("when the earlier events cannot be read it is said, and tried again when they are asked for", async () => {
-  const { backend, wanted } = await long(5_000);
+  const { backend, wanted } = await long(17_000);
   let broken = true;
   const flaky = {
     ...backend,
