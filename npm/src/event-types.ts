@@ -1,5 +1,5 @@
 // What the module knows of event types, asked once per type.
-import { call } from "./runtime.js";
+import { call, onStart } from "./runtime.js";
 
 /** Events of the type are written at once. */
 export const URGENT = 2;
@@ -16,7 +16,15 @@ export function eventClass(type: string): number {
   return flags;
 }
 
+/** What was declared, for an instance that comes after this one. */
+const declared = new Map<string, { durable: boolean; ignorable: boolean }>();
+
 export function declareEvent(type: string, durable: boolean, ignorable: boolean): void {
   call((module) => module.raw_declare_event(type, durable, ignorable));
+  declared.set(type, { durable, ignorable });
   known.delete(type);
 }
+
+onStart(() => {
+  for (const [type, { durable, ignorable }] of declared) call((module) => module.raw_declare_event(type, durable, ignorable));
+});

@@ -12,11 +12,19 @@ let started = false;
 let poison: string | null = null;
 let compiled: WebAssembly.Module | null = null;
 
+const startListeners: Array<() => void> = [];
+
+/** Runs `work` whenever an instance is ready: what was known of an earlier one holds no longer. */
+export function onStart(work: () => void): void {
+  startListeners.push(work);
+}
+
 /** Says that the module is instantiated; called by the entry that did it. */
 export function markStarted(module: WebAssembly.Module | null = compiled): void {
   started = true;
   poison = null;
   compiled = module;
+  for (const work of startListeners) work();
 }
 
 /** What a worker of ours is started with, so that it neither fetches nor compiles anything. */

@@ -12,7 +12,7 @@ import { exposeSession } from "./internal.js";
 import { Listeners, type DeliveryQueue } from "./listeners.js";
 import { joinBytes, Writer, type Candidate, type WriterHost } from "./persist.js";
 import { takeOver } from "./segments.js";
-import { readLog, type Header } from "./stored.js";
+import { readEvents, readLog, type Header } from "./stored.js";
 import { eventClass, URGENT } from "./event-types.js";
 import type { Rescrubbed } from "./rescrub.js";
 import { call } from "./runtime.js";
@@ -365,7 +365,7 @@ export class Session {
   }
 
   #read(from: number, to: number): SessionEvent[] {
-    return JSON.parse(call(() => this.#raw.events(from, to))) as SessionEvent[];
+    return readEvents(this.#raw, from, to, this.#home.warn);
   }
 
   deriveMessages(options: { upto?: number } = {}): Message[] {
@@ -580,7 +580,7 @@ export class Session {
     const stored = await readLog(this.#home.backend, this.id, Infinity, this.#visible);
     if (stored === null || this.disposed) return;
     const joined = joinBytes(stored.lines);
-    call(() => this.#raw.load(joined));
+    call(() => this.#raw.load_again(joined));
     const from = this.#visible;
     const to = call(() => this.#raw.len());
     this.#writer.durable = to;

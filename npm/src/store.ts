@@ -17,7 +17,7 @@ import { Chain } from "./scrub.js";
 import { BlobStore, scrubBlob, type ExportedBlob } from "./blobs.js";
 import { keys, takeOver, writeSegment } from "./segments.js";
 import { openFormat } from "./format.js";
-import { encode, eraseSession, readEnd, readHeader, readLog, readUpto, type Header, type StoredLog } from "./stored.js";
+import { encode, eraseSession, readEnd, readEvents, readHeader, readLog, readUpto, type Header, type StoredLog } from "./stored.js";
 import { Library, quote } from "./library.js";
 import { changed, decodeEntry, freshEntry, isoTime, reading, setupOf, type Entry } from "./records.js";
 import { Rescrub } from "./rescrub.js";
@@ -385,7 +385,7 @@ export class SessionStore {
   }
 
   #refuseUnknown(raw: RawSession): void {
-    for (const { type, seq } of JSON.parse(call(() => raw.events(0, raw.len()))) as SessionEvent[]) {
+    for (const { type, seq } of readEvents(raw, 0, call(() => raw.len()), this.#home.warn)) {
       const known = eventClass(type);
       if (known === 0) throw new SessionLogError("undeclared_type", `event ${seq} has an unknown type`, { seq, type: String(type).slice(0, 80) });
     }
@@ -435,7 +435,7 @@ export class SessionStore {
     if (live !== undefined && !live.readOnly) await live.writer.flush();
     const { raw } = await this.#loadRaw(id);
     try {
-      return JSON.parse(call(() => raw.events(fromSeq, raw.len()))) as SessionEvent[];
+      return readEvents(raw, fromSeq, call(() => raw.len()), this.#home.warn);
     } finally {
       raw.free();
     }

@@ -1,6 +1,8 @@
 // A session's log as the store has it: its header, the lines of its base when it was forked, and its own.
-import type { KeyValueBackend } from "../types/index.js";
+import type { KeyValueBackend, SessionEvent } from "../types/index.js";
 import { SessionLogError } from "./errors.js";
+import type { RawSession } from "./glue.js";
+import { call } from "./runtime.js";
 import { deleteSession, keys, readSegments } from "./segments.js";
 
 /** What stands under a session's header key. */
@@ -103,6 +105,19 @@ export async function readUpto(backend: KeyValueBackend, id: string, header: Hea
     if (segment.firstSeq >= upto) return;
     take(segment.lines);
     if (++taken % AT_ONCE === 0) await new Promise((resolve) => setTimeout(resolve));
+  }
+}
+
+/** Reads events of a log; one whose payload turns out to be damaged costs itself alone, and `warn` hears of it. */
+export function readEvents(raw: RawSession, from: number, to: number, warn: (code: string, message: string) => void): SessionEvent[] {
+  const read = () => JSON.parse(call(() => raw.events(from, to))) as SessionEvent[];
+  try {
+    return read();
+  } catch (thrown) {
+    const count = thrown instanceof SyntaxError ? call(() => raw.quarantine()) : 0;
+    if (count === 0) throw thrown;
+    warn("corrupt", `${count} events cannot be read; their lines are kept`);
+    return read();
   }
 }
 

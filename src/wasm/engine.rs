@@ -224,6 +224,13 @@ impl RawSession {
         Ok(())
     }
 
+    /// Appends stored lines of which some may have been loaded before.
+    pub fn load_again(&self, lines: &[u8]) -> std::result::Result<(), JsValue> {
+        let salt: Salt = self.env.take()?;
+        self.session.borrow_mut().load_again(lines, || salt);
+        Ok(())
+    }
+
     /// Puts the events that were left out at opening before the others; `earlier` is empty afterwards.
     pub fn prepend(&self, earlier: &RawSession) -> std::result::Result<(), JsValue> {
         let salt: Salt = self.env.take()?;
@@ -294,6 +301,16 @@ impl RawSession {
         *self.deriver.borrow_mut() = Deriver::new();
         self.recount();
         Ok(count as f64)
+    }
+
+    /// Takes out events whose payload is not JSON after all; returns how many there were.
+    pub fn quarantine(&self) -> usize {
+        let count = self.session.borrow_mut().quarantine();
+        if count > 0 {
+            *self.deriver.borrow_mut() = Deriver::new();
+            self.recount();
+        }
+        count
     }
 
     /// Returns the damaged lines as JSON text: `[{line, bytes}]`.
@@ -372,6 +389,10 @@ impl RawSession {
 
     /// Returns the blobs that derivation needs and was not given yet.
     pub fn wanted_blobs(&self) -> Vec<String> {
+        // Most logs name none: no need to read one from end to end as soon as it is loaded.
+        if !self.session.borrow().log().may_name_blobs() {
+            return Vec::new();
+        }
         self.deriver.borrow_mut().wanted_blobs(self.session.borrow().log(), &self.blobs.borrow())
     }
 

@@ -5,7 +5,7 @@
 
 pub mod line;
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 use sha2::{Digest as _, Sha256};
@@ -64,9 +64,15 @@ struct Segment {
     entries: Vec<Entry>,
     /// Chain digests of the first entries, worked out when they are first asked for.
     digests: RefCell<Vec<Digest>>,
+    /// Whether a closed segment names blobs; looked at once.
+    names_blobs: OnceCell<bool>,
 }
 
 impl Segment {
+    fn has_blobs(&self) -> bool {
+        self.text.contains("\"blob\"")
+    }
+
     fn push(&mut self, event: &NewEvent<'_>, kind: Rc<str>) {
         let start = self.text.len();
         self.text.push_str(event.data);
@@ -262,6 +268,12 @@ impl Log {
     fn entry(&self, seq: u64) -> Option<&Entry> {
         let (segment, at) = self.place(seq)?;
         segment.entries.get(at)
+    }
+
+    /// Says whether any payload may name a blob, without reading one.
+    pub fn may_name_blobs(&self) -> bool {
+        let closed = |slice: &Slice| *slice.segment.names_blobs.get_or_init(|| slice.segment.has_blobs());
+        self.tail.has_blobs() || self.shared.iter().any(closed)
     }
 
     /// Returns the salt of an event.

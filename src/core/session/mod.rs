@@ -172,6 +172,22 @@ impl Session {
         }
     }
 
+    /// Appends stored lines of which some may have been loaded before: damaged ones among those are not listed again.
+    pub fn load_again(&mut self, bytes: &[u8], salt: impl FnMut() -> Salt) {
+        let known = self.damaged.take();
+        self.load(bytes, salt);
+        // They come in the order of the first time, so each is found where the last search ended.
+        let mut at = 0;
+        let mut fresh = self.damaged.replace(known.clone());
+        fresh.retain(|line| {
+            let (before, after) = known.split_at(at.min(known.len()));
+            let found = after.iter().chain(before).position(|held| held.bytes == line.bytes);
+            at = found.map_or(at, |skipped| (at + skipped + 1) % known.len());
+            found.is_none()
+        });
+        self.keep_damaged(fresh);
+    }
+
     /// Takes one stored line; a gap before it (a lost line) is filled so that later events keep their numbers.
     fn take(&mut self, line: &Line<'_>, salt: Salt) {
         self.pad(line.seq, salt);
@@ -184,18 +200,48 @@ impl Session {
     /// Fills up to `len` with placeholders for lost events, so that their numbers are never given again.
     pub fn pad(&mut self, len: u64, salt: Salt) {
         while self.log.len() < len {
-            let lost = NewEvent {
-                id: super::id::EventId(0),
-                at: 0,
-                kind: event::LOST,
-                data: "{}",
-                note: None,
-                salt,
-                was: None,
-                extra: None,
-            };
-            self.append(&lost);
+            self.append(&lost(salt));
         }
+    }
+
+    /// Takes out events whose payload is not JSON after all, and lists their lines as damaged; returns how many there were.
+    ///
+    /// Lines of our own form are loaded without a look into the payload, so damage that keeps their length shows only when
+    /// someone reads it. It costs that event alone then.
+    pub fn quarantine(&mut self) -> usize {
+        let mut bad = Vec::new();
+        let mut log = Log::starting_at(self.log.first());
+        for event in self.log.iter() {
+            let seq = event.seq;
+            let salt = self.log.salt(seq);
+            if json::check(event.data, Surrogates::Replace).is_ok() {
+                let EventView { id, at, kind, data, note, .. } = event;
+                log.append(&NewEvent {
+                    id,
+                    at,
+                    kind,
+                    data,
+                    note,
+                    salt,
+                    was: self.log.was(seq),
+                    extra: self.log.extra(seq),
+                });
+            } else {
+                let bytes = self.lines(seq, seq + 1).trim_end_matches('\n').as_bytes().to_vec();
+                bad.push(Damaged { line: seq + 1, bytes });
+                log.append(&lost(salt));
+            }
+            if let Some(digest) = self.log.digest(seq) {
+                log.expect_digest(seq, digest);
+            }
+        }
+        let count = bad.len();
+        if count > 0 {
+            self.log = log;
+            self.keep_damaged(bad);
+            self.rebuild_state();
+        }
+        count
     }
 
     /// Takes in what another writer stored from `from` on, and puts the events that stood there after it.
@@ -204,7 +250,7 @@ impl Session {
     pub fn rebase(&mut self, from: u64, stored: &[u8], salt: impl FnMut() -> Salt) -> u64 {
         let ours: Vec<OwnedEvent> = self.log.range(from, self.log.len()).map(|e| self.own(&e)).collect();
         self.truncate(from);
-        self.load(stored, salt);
+        self.load_again(stored, salt);
         let held = self.log.len();
         let stored: SortedMap<_, ()> = self.log.range(from, self.log.len()).map(|e| (e.id, ())).collect();
         for event in ours.iter().filter(|e| !stored.contains_key(&e.id)) {
@@ -375,6 +421,12 @@ impl Session {
     pub fn parent(&self) -> Option<&str> {
         self.state.parent().or_else(|| self.header.get("parentSession").and_then(Value::as_str))
     }
+}
+
+/// What stands in the place of an event that was lost.
+fn lost(salt: Salt) -> NewEvent<'static> {
+    let id = super::id::EventId(0);
+    NewEvent { id, at: 0, kind: event::LOST, data: "{}", note: None, salt, was: None, extra: None }
 }
 
 /// An event taken out of a log to be put in again.

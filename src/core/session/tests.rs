@@ -223,3 +223,30 @@ fn a_rebase_puts_ours_after_theirs_and_nothing_twice() {
     assert_eq!(texts, [r#"{"text":"0"}"#, r#"{"text":"x"}"#, r#"{"text":"y"}"#]);
     assert_eq!(ours.verify(), None);
 }
+
+/// B01, damage that keeps the length of a line
+#[test]
+fn a_payload_that_turns_out_not_to_be_json_costs_its_event() {
+    let mut session = session();
+    for n in 0..5 {
+        append(&mut session, "user/message", &format!("{{\"text\":\"message {n}\"}}"));
+    }
+    let text = session.lines(0, 5);
+    let broken = text.replace("message 2\"", "message 2!");
+    assert_eq!(broken.len(), text.len());
+    let mut loaded = Session::new(Object::default());
+    loaded.load(broken.as_bytes(), || [0; 16]);
+    assert_eq!((loaded.log().len(), loaded.damaged().len()), (5, 0));
+    assert_eq!(loaded.quarantine(), 1);
+    assert_eq!(loaded.quarantine(), 0);
+    assert_eq!(loaded.verify(), Some(2));
+    let line = broken.lines().nth(2).unwrap();
+    assert_eq!(loaded.damaged(), [Damaged { line: 3, bytes: line.as_bytes().to_vec() }]);
+    let rest: Vec<&str> = text.lines().enumerate().filter(|(n, _)| *n != 2).map(|(_, line)| line).collect();
+    assert_eq!(loaded.lines(0, 5).lines().collect::<Vec<_>>(), rest);
+    // Loaded once more with what was damaged, nothing is listed twice; what is new is.
+    loaded.load_again(broken.as_bytes(), || [0; 16]);
+    assert_eq!(loaded.damaged().len(), 1);
+    loaded.load_again(b"torn\n", || [0; 16]);
+    assert_eq!(loaded.damaged().len(), 2);
+}
