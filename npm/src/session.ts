@@ -269,8 +269,9 @@ export class Session {
   /** Puts an event into the log in memory; nobody has seen it yet. */
   #put(type: string, text: string): SessionEvent {
     const at = this.#home.now();
-    const seq = call(() => this.#raw.len());
     const id = call(() => this.#raw.append(type, text, at));
+    // Only now: a caller's random source may have come back and appended before.
+    const seq = call(() => this.#raw.len()) - 1;
     if (text.includes('"blob"')) void this.loadBlobs();
     return lazyEvent(id, this.id, seq, at, type, text);
   }

@@ -1,11 +1,13 @@
-// What the rest of the log's tests leave open: damage inside payloads, damaged lines read twice.
+// What the rest of the log's tests leave open: sizes, many rounds, damage inside payloads, random sources that come back.
 import { test } from "node:test";
 import assert from "node:assert/strict";
 import init, { SessionStore } from "sessionlog";
+import { initSync as exportsOf } from "../../pkg/dist/glue.js";
 import { memoryBackend } from "./memory-backend.mjs";
 
 await init();
 
+const open = (options = {}) => SessionStore.open({ storage: { kind: "memory" }, ...options });
 const custom = (backend) => ({ storage: { kind: "custom", backend } });
 const say = (session, text) => session.append("user/message", { text });
 const idOf = (n) => n.toString(16).padStart(16, "0");
@@ -62,4 +64,174 @@ test("B01: damage inside a payload that keeps the line's length costs that event
   assert.equal(say(loaded, "next").seq, 6);
   assert.ok((await texted(again, "s1")).includes("message 3!"));
   assert.ok(warnings.includes("corrupt"));
+});
+
+/** A store that counts what is asked of it, and holds the very bytes it is given. */
+function countingBackend() {
+  const backend = memoryBackend();
+  const calls = [];
+  const { get, list } = backend;
+  backend.get = (key) => (calls.push(key), get(key));
+  backend.list = (start, ...rest) => (calls.push(start), list(start, ...rest));
+  return { backend, calls };
+}
+
+test("B09: loading is linear: 100,000 events cost at most 15 times 10,000", async () => {
+  const data = `"data":{"text":"${"x".repeat(480)}"}}`;
+  const log = (count) => {
+    const lines = [JSON.stringify({ sessionlog: 1, header: { version: 1, id: `n${count}`, createdAt: 5 } })];
+    for (let seq = 0; seq < count; seq++) lines.push(`{"seq":${seq},"id":"${idOf(seq + 1)}","at":1,"type":"user/message",${data}`);
+    return `${lines.join("\n")}\n`;
+  };
+  const backend = memoryBackend();
+  const store = await SessionStore.open(custom(backend));
+  for (const count of [10_000, 100_000]) await store.importSession(log(count));
+  await store.dispose();
+  // Work, not time: what a load asks of the store, and the events that come out.
+  const best = {};
+  for (let round = 0; round < 3; round++) {
+    for (const count of [10_000, 100_000]) {
+      const again = await SessionStore.open(custom(backend));
+      const start = performance.now();
+      const session = await again.resume(`n${count}`);
+      best[count] = Math.min(best[count] ?? Infinity, performance.now() - start);
+      assert.equal(session.seq, count);
+      assert.equal(session.event(count - 1).seq, count - 1);
+      await again.dispose();
+    }
+  }
+  assert.ok(best[100_000] <= 15 * best[10_000], `${best[100_000]} ms and ${best[10_000]} ms`);
+});
+
+test("B09: a tool result of 12 MB, and a list that reads no event", async () => {
+  const { backend, calls } = countingBackend();
+  backend.maxValueBytes = 1 << 20;
+  const store = await SessionStore.open(custom(backend));
+  const big = store.create("big");
+  const content = "0123456789abcdef".repeat(12 << 16);
+  big.append("tool/result", { id: "c1", content });
+  for (let i = 0; i < 49; i++) say(store.create(`s${i}`), "x");
+  await store.dispose();
+  assert.ok([...backend.map.values()].every((value) => value.length <= 1 << 20));
+  const again = await SessionStore.open(custom(backend));
+  calls.length = 0;
+  const rows = await again.sessions();
+  assert.equal(rows.length, 50);
+  assert.deepEqual(calls.filter((key) => key.startsWith("s/")), []);
+  assert.equal((await again.resume("big")).event(0).data.content, content);
+  assert.equal((await again.resume("big")).verify(), null);
+});
+
+test("G03: 10,000 rounds of open, append, read and dispose leave the module's memory as it was", async () => {
+  const { memory } = exportsOf();
+  const store = await open();
+  const round = async (i) => {
+    const session = store.create(`s${i}`);
+    say(session, `round ${i}`);
+    assert.equal(session.deriveMessages().length, 1);
+    await session.dispose();
+    await session.dispose();
+    await store.delete(`s${i}`);
+    return session;
+  };
+  for (let i = 0; i < 500; i++) await round(i);
+  const before = memory.buffer.byteLength;
+  let last;
+  for (let i = 500; i < 10_500; i++) last = await round(i);
+  assert.equal(memory.buffer.byteLength, before);
+  for (let i = 0; i < 500; i++) await (await open()).dispose();
+  assert.ok(memory.buffer.byteLength - before < 2 * 65_536);
+  assert.throws(() => say(last, "x"), (thrown) => thrown.code === "disposed" && !/null|pointer/i.test(thrown.message));
+});
+
+test("a seed of what is not JSON is an invalid seed that names the event and the place", async () => {
+  const store = await open();
+  const source = store.create("p");
+  say(source, "a");
+  say(source, "b");
+  for (const bad of [() => {}, undefined, 10n, NaN, "x\ud83d", new Map()]) {
+    const seed = source.events;
+    seed[1].data.meta = { bad };
+    assert.throws(() => store.create("bad", { seed }), (thrown) => thrown.code === "invalid_seed" && thrown.details.index === 1 && /data\.meta\.bad/.test(thrown.details.path), String(bad));
+  }
+  const cycle = source.events;
+  cycle[0].data.self = cycle;
+  assert.throws(() => store.create("bad", { seed: cycle }), (thrown) => thrown.code === "invalid_seed" && thrown.details.index === 0);
+  assert.equal(store.get("bad"), undefined);
+});
+
+test("G13: an import comes out as it came, however its lines end, and the bytes are the caller's again at once", async () => {
+  const source = await open();
+  const session = source.create("v1", { meta: { cwd: "/w" } });
+  for (let i = 0; i < 9000; i++) session.append("user/message", { text: `${i} é ${"y".repeat(i % 300)}` });
+  const bytes = await source.exportSession("v1");
+  const lines = (text) => text.slice(text.indexOf("\n") + 1);
+  const text = new TextDecoder().decode(bytes);
+  for (const given of [bytes, text.replaceAll("\n", "\r\n"), text.slice(0, -1)]) {
+    const backend = memoryBackend();
+    const store = await SessionStore.open(custom(backend));
+    const copy = typeof given === "string" ? given : given.slice();
+    const importing = store.importSession(copy);
+    // G13: the bytes are the caller's again as soon as the call has returned.
+    if (typeof copy !== "string") copy.fill(0);
+    const { session: loaded, report } = await importing;
+    assert.deepEqual(report.damaged, []);
+    say(loaded, "more");
+    await store.dispose();
+    const again = await SessionStore.open(custom(backend));
+    const resumed = await again.resume("v1");
+    assert.equal(resumed.seq, 9001);
+    assert.equal(resumed.verify(), null);
+    assert.ok(lines(await texted(again, "v1")).startsWith(lines(text)));
+  }
+});
+
+test("an event that was handed out can be changed without effect on log or record", async () => {
+  const store = await open();
+  const session = store.create("s1");
+  const event = say(session, "said");
+  event.data.text = "changed";
+  event.data = { text: "other" };
+  assert.deepEqual(event.data, { text: "other" });
+  assert.equal((await store.record("s1")).last_prompt, "said");
+  assert.equal(session.event(0).data.text, "said");
+  const plain = say(session, "again");
+  assert.equal(Object.getPrototypeOf(plain), Object.prototype);
+  assert.deepEqual(Object.keys(plain), ["id", "sessionId", "seq", "at", "type", "data"]);
+  assert.deepEqual(structuredClone(plain), session.event(1));
+  assert.equal(JSON.stringify(plain), JSON.stringify(session.event(1)));
+});
+
+test("texts of every size and script go in and come out as they are", async () => {
+  const session = (await open()).create();
+  const wide = ["a", "é", "漢", "🔥", "\u0000\u001f\"\\", "\u2028"];
+  const sizes = [0, 1, 47, 48, 49, 1000, 21_845, 65_000, 65_535, 65_536, 70_000, 200_000];
+  for (const unit of wide) {
+    for (const size of sizes) {
+      const text = unit.repeat(size / unit.length);
+      const event = say(session, text);
+      assert.equal(session.event(event.seq).data.text, text, `${unit} × ${size}`);
+      assert.equal(session.event(event.seq).id, event.id);
+    }
+  }
+  assert.equal(session.verify(), null);
+  assert.equal(new Set(session.events.map((e) => e.id)).size, session.seq);
+});
+
+test("a random source that comes back to the session never mixes events up", async () => {
+  let session;
+  let depth = 0;
+  const store = await open({
+    random: (bytes) => {
+      crypto.getRandomValues(bytes);
+      if (session !== undefined && depth++ === 0) say(session, "from inside");
+    },
+  });
+  session = store.create();
+  for (let i = 0; i < 600; i++) {
+    depth = i === 300 ? 0 : depth;
+    const event = say(session, `outer ${i}`);
+    assert.equal(session.event(event.seq).data.text, `outer ${i}`);
+  }
+  assert.ok(session.events.some((e) => e.data.text === "from inside"));
 });
