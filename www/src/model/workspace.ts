@@ -1,7 +1,7 @@
 // The page's state: one store, one file system, the open session with its controller. Everything the views read is a signal.
 import { batch, computed, signal, type Signal } from "@preact/signals";
 import init, {
-  ChatSessionController, SessionStore, VirtualFs, fileTools, type ExecutionResult, type RunConfig, type Session,
+  ChatSessionController, SessionLogError, SessionStore, VirtualFs, fileTools, type ExecutionResult, type RunConfig, type Session,
   type SessionEvent, type SessionSummary, type SessionUsage, type StorageStatus, type UndoReport,
 } from "sessionlog";
 import { ChangeRecorder, declareChanges, type FileChange } from "./changes.ts";
@@ -110,9 +110,12 @@ function fromAddress(): string | null {
 async function goTo(id: string | null): Promise<void> {
   if (id === (current.value?.session.id ?? null)) return;
   if (id === null) return void (current.value = null);
-  if (sessions.value.some((session) => session.id === id) && !hiddenIds.value.has(id)) {
-    await openSession(id).catch(alarm);
-    return;
+  // The list does not decide: a session may have been made a moment ago, on another machine.
+  const isGone = (error: unknown): boolean => error instanceof SessionLogError && error.code === "missing";
+  if (!hiddenIds.value.has(id)) {
+    const failed = await openSession(id).then(() => null, (error: unknown) => error);
+    if (failed === null) return;
+    if (!isGone(failed)) return void alarm(failed);
   }
   const asked = fromAddress() === id;
   remember(LAST_KEY, null);
@@ -216,9 +219,14 @@ export async function withFiles<T>(work: () => Promise<T> | T): Promise<T> {
     }
   };
   if (working > 0 || !("locks" in navigator)) return inside();
+  const attempted = await navigator.locks.request(FILES, { ifAvailable: true }, async (lock) => (lock === null ? null : { result: await inside() }));
+  if (attempted !== null) return attempted.result;
+  // Whoever has the lock changes the files; their word of it may come after the lock.
+  stale = true;
   const patience = setTimeout(() => toast("Waiting for another tab to finish with the files…"), 600);
   return navigator.locks.request(FILES, () => {
     clearTimeout(patience);
+    stale = true;
     return inside();
   });
 }
