@@ -126,5 +126,27 @@ export default async (bench) => {
       await loads.get("stored").dispose();
     },
   }, { rounds: 7, warmup: 1 });
+  await loads.importSession(firstEvents(bytes, SMALL), { id: "tenth" }).then(({ session }) => session.dispose());
+  const perEvent = {};
+  for (const [id, count] of [["tenth", SMALL], ["stored", 10 * SMALL]]) {
+    const times = [];
+    for (let i = 0; i < 7; i++) {
+      const start = performance.now();
+      const session = await loads.resume(id);
+      times.push(performance.now() - start);
+      await session.dispose();
+    }
+    perEvent[id] = times.sort((a, b) => a - b)[3] / count;
+  }
+  bench.print(`resume, an event at ${10 * SMALL} costs ×${(perEvent.stored / perEvent.tenth).toFixed(2)} of one at ${SMALL} (B09: at most 1.5)`);
   await loads.dispose();
 };
+
+const SMALL = 10_000;
+
+/** The header of an export and its first events. */
+function firstEvents(bytes, count) {
+  let end = 0;
+  for (let lines = 0; lines <= count; lines++) end = bytes.indexOf(10, end) + 1;
+  return bytes.subarray(0, end);
+}
