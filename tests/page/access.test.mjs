@@ -96,12 +96,13 @@ story("the names of the specification are there, each once", async (page) => {
     ["button", "Import"], ["log", "Transcript"], ["navigation", "Sessions"], ["tree", "Files"], ["textbox", "File content"], ["region", "Event log"], ["status", "Cost"],
     ["status", "Storage"], ["combobox", "Model"], ["treeitem", "/notes"], ["treeitem", "/notes/a.txt"],
   ];
-  for (const [role, name] of names) assert.equal(await page.getByRole(role, { name, exact: true }).count(), 1, `${role} ${name}`);
+  for (const [role, name] of names) await until(async () => (await page.getByRole(role, { name, exact: true }).count()) === 1, `one ${role} ${name}`);
   assert.equal(await page.getByRole("alert").count(), 0);
   await run(page, "crash");
   await page.getByRole("alert").waitFor();
   await page.getByRole("button", { name: "Settings" }).click();
-  assert.equal(await page.getByRole("dialog", { name: "Settings", exact: true }).count(), 1);
+  // A locator that waits is strict: it fails where two match.
+  await page.getByRole("dialog", { name: "Settings", exact: true }).waitFor();
 });
 
 story("keyboard alone: write, send, open a file, undo, close a dialog", async (page) => {
