@@ -44,7 +44,7 @@ impl RawPriceTable {
         let mut flags = String::new();
         found.flags.write(&mut flags);
         let mut out =
-            Object::from([("provider", (&*found.provider).into()), ("model", found.model_id().into())]).to_text();
+            Object::from([("provider", found.provider_id().into()), ("model", found.model_id().into())]).to_text();
         out.truncate(out.len() - 1);
         out.push_str(",\"flags\":");
         out.push_str(&flags);

@@ -275,7 +275,20 @@ impl<'d> Json<'d> {
         None
     }
 
+    /// Follows names that are joined by dots; none at all is the value itself.
+    #[inline(never)]
+    pub fn at(self, path: &str) -> Option<Json<'d>> {
+        if path.is_empty() {
+            return Some(self);
+        }
+        match path.split_once('.') {
+            Some((first, rest)) => self.get(first)?.at(rest),
+            None => self.get(path),
+        }
+    }
+
     /// Returns the first of several members that is there and not null.
+    #[inline(never)]
     pub fn any(self, keys: &[&str]) -> Option<Json<'d>> {
         keys.iter().find_map(|key| self.get(key))
     }
@@ -286,12 +299,14 @@ impl<'d> Json<'d> {
     }
 
     /// Returns the text of a number, as written.
+    #[inline(never)]
     pub fn number(self) -> Option<&'d str> {
         let node = self.node()?;
         (node.kind == Kind::Number).then(|| self.doc.slice(node.span))
     }
 
     /// Returns a string, decoded.
+    #[inline(never)]
     pub fn string(self) -> Option<std::borrow::Cow<'d, str>> {
         let node = self.node()?;
         (node.kind == Kind::String).then(|| unescape(self.doc.slice(node.span)))
@@ -307,19 +322,20 @@ impl<'d> Json<'d> {
         self.kind() == Kind::Object
     }
 
+    /// Says whether this is an array.
+    pub fn is_array(self) -> bool {
+        self.kind() == Kind::Array
+    }
+
     /// Returns the JSON text of an object, array, string or number.
     pub fn text(self) -> &'d str {
         self.node().map_or("", |n| self.doc.slice(n.span))
     }
 
     /// Returns a member as a count: what is not a number of at least 0 is 0.
+    #[inline(never)]
     pub fn count(self, key: &str) -> u64 {
         self.get(key).and_then(Json::number).map_or(0, count_of)
-    }
-
-    /// Says whether a member is a number.
-    pub fn has_number(self, key: &str) -> bool {
-        self.get(key).is_some_and(|v| v.kind() == Kind::Number)
     }
 }
 

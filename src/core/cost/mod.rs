@@ -7,6 +7,7 @@ pub mod arithmetic;
 pub mod budget;
 pub mod doc;
 pub mod flags;
+mod packed;
 pub mod prices;
 pub mod pricing;
 pub mod select;
@@ -60,7 +61,7 @@ pub fn normalize(shape: &str, raw: &str, options: &str) -> Result<Reading> {
     let (provider, model) = (option("provider"), option("model"));
     let metadata = options.root().any(&["providerMetadata", "provider_metadata"]);
     let context = Context { provider: provider.as_deref(), model: model.as_deref(), metadata };
-    let mut reading = if raw.root().is_object() { (shape.read)(raw.root(), &context) } else { Reading::MISSING };
+    let mut reading = if raw.root().is_object() { shape.read(raw.root(), &context) } else { Reading::MISSING };
     let tools = options.root().any(&["toolCounts", "tool_counts"]);
     if let (Some(usage), Some(tools)) = (&mut reading.usage, tools) {
         pricing::add_tools(usage, tools);
@@ -78,7 +79,7 @@ pub fn merge_stream(shape: &str, payloads: &str) -> Result<String> {
     let payloads =
         json::parse(payloads, Surrogates::Replace).map_err(|e| refused(&format!("not JSON: {}", e.message())))?;
     let payloads = payloads.as_array().ok_or_else(|| refused("not an array"))?;
-    Ok((shape.merge)(payloads).unwrap_or(Value::Null).to_text())
+    Ok(shape.merge(payloads).unwrap_or(Value::Null).to_text())
 }
 
 /// Prices one record given as JSON text.

@@ -3,12 +3,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::core::error::Result;
-use crate::core::json::Value;
+use crate::core::error::{Error, Kind, Result};
 use crate::core::time::Millis;
 
 use super::flags::Flags;
-use super::table;
+use super::{packed, table};
 
 macro_rules! rate_keys {
     ($($variant:ident $text:literal $stand_in:expr;)+) => {
@@ -48,11 +47,21 @@ rate_keys! {
 /// Number of rate keys.
 pub const RATES: usize = RateKey::ALL.len();
 
-/// Attodollars per token: one amount, or one per step.
+/// Names and what they stand for.
+pub(super) type Pairs = Vec<(String, String)>;
+
+/// Returns what a name stands for.
+#[inline(never)]
+pub(super) fn find<'p>(pairs: &'p Pairs, name: &str) -> Option<&'p str> {
+    pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+}
+
+/// Attodollars per token, from a step of the request's size on; the first is step 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rate {
     pub(super) key: RateKey,
-    pub(super) atto: Vec<u128>,
+    pub(super) step: usize,
+    pub(super) atto: u128,
 }
 
 /// A charge per call or per request.
@@ -66,12 +75,12 @@ pub struct Fee {
 }
 
 /// Hours of the UTC day in which an entry applies.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Hours {
     /// Minutes of the day, start inclusive, end exclusive, may wrap.
     pub(super) spans: Vec<(i64, i64)>,
-    /// ISO weekdays; empty is every day.
-    pub(super) days: Vec<i64>,
+    /// One bit for each ISO weekday; none is every day.
+    pub(super) days: u8,
 }
 
 /// One entry of a model's list of prices.
@@ -84,35 +93,15 @@ pub struct Price {
     pub(super) hours: Option<Hours>,
     /// Total input from which the next amount of each rate applies.
     pub(super) steps: Vec<u64>,
+    /// Those of one key follow each other by their steps.
     pub(super) rates: Vec<Rate>,
     pub(super) fees: Vec<Fee>,
 }
 
-/// A name with wildcards: `*` is any run, `#` one digit.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Pattern {
-    pub(super) text: Box<str>,
-    /// How well it fits where it fits: a literal best, else its characters that are not `*`.
-    weight: usize,
-}
-
-impl Pattern {
-    /// Reads a pattern.
-    pub fn new(text: &str) -> Pattern {
-        let is_literal = !text.contains(['*', '#']);
-        Pattern {
-            text: text.into(),
-            weight: if is_literal { usize::MAX } else { text.len() - text.matches('*').count() },
-        }
-    }
-
-    /// Says whether there is no wildcard.
-    pub fn is_literal(&self) -> bool {
-        self.weight == usize::MAX
-    }
-
-    fn fits(&self, id: &str) -> bool {
-        if self.is_literal() { *self.text == *id } else { matches(self.text.as_bytes(), id.as_bytes()) }
+impl Default for Price {
+    fn default() -> Self {
+        let (steps, rates, fees) = Default::default();
+        Price { from: Millis::MIN, until: Millis::MAX, tier: None, hours: None, steps, rates, fees }
     }
 }
 
@@ -120,12 +109,13 @@ impl Pattern {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model {
     pub(super) id: String,
-    pub(super) matches: Vec<Pattern>,
-    pub(super) exclude: Vec<Pattern>,
+    /// Names, where `*` is any run and `#` one digit.
+    pub(super) matches: Vec<String>,
+    pub(super) exclude: Vec<String>,
     /// A known zero.
     pub(super) free: bool,
-    /// Factor on the token part by place of inference, in millionths.
-    pub(super) geo: Vec<(String, u128)>,
+    /// Factor on the token part by place of inference.
+    pub(super) geo: Pairs,
     pub(super) prices: Vec<Price>,
 }
 
@@ -135,7 +125,7 @@ pub struct Provider {
     pub(super) id: String,
     pub(super) aliases: Vec<String>,
     pub(super) fallback: Vec<String>,
-    pub(super) vendor_prefix: Vec<(String, String)>,
+    pub(super) vendor_prefix: Pairs,
     pub(super) models: Vec<Rc<Model>>,
 }
 
@@ -144,9 +134,9 @@ pub struct Provider {
 pub struct PriceTable {
     pub(super) as_of: String,
     /// Spelling and canonical name.
-    pub(super) tier_aliases: Vec<(String, String)>,
-    /// Provider, tier, and the tier whose rates it takes.
-    pub(super) tier_equal: Vec<(String, String, String)>,
+    pub(super) tier_aliases: Pairs,
+    /// `provider/tier`, and the tier whose rates it takes.
+    pub(super) tier_equal: Pairs,
     /// Several entries of one provider are layers: the first that knows a model decides.
     pub(super) providers: Vec<Rc<Provider>>,
     found: RefCell<Vec<Option<Remembered>>>,
@@ -156,7 +146,7 @@ pub struct PriceTable {
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The provider whose table it is.
-    pub provider: Rc<str>,
+    pub provider: Rc<Provider>,
     /// The model.
     pub model: Rc<Model>,
     /// `provider_inferred` or `fallback_provider`, or none.
@@ -164,6 +154,11 @@ pub struct Found {
 }
 
 impl Found {
+    /// Returns the id of the provider.
+    pub fn provider_id(&self) -> &str {
+        &self.provider.id
+    }
+
     /// Returns the id of the model in the table.
     pub fn model_id(&self) -> &str {
         &self.model.id
@@ -171,36 +166,20 @@ impl Found {
 }
 
 /// The tables that are tried when no provider is given, in this order.
-const INFERRED: &[&str] = &[
-    "anthropic",
-    "openai",
-    "gcp.gemini",
-    "x_ai",
-    "deepseek",
-    "mistral_ai",
-    "cohere",
-    "moonshot_ai",
-    "z_ai",
-    "minimax",
-];
+const INFERRED: &str = "anthropic openai gcp.gemini x_ai deepseek mistral_ai cohere moonshot_ai z_ai minimax";
 
 /// Lookups that are remembered; a conversation uses one model, a dashboard some hundreds.
 const REMEMBERED: usize = 1024;
 
 #[derive(Clone, Debug)]
 struct Remembered {
-    provider: Option<Box<str>>,
+    provider: Box<str>,
     model: Box<str>,
     found: Option<Found>,
 }
 
 impl PriceTable {
-    pub(super) fn new(
-        as_of: String,
-        tier_aliases: Vec<(String, String)>,
-        tier_equal: Vec<(String, String, String)>,
-        providers: Vec<Rc<Provider>>,
-    ) -> Self {
+    pub(super) fn new(as_of: String, tier_aliases: Pairs, tier_equal: Pairs, providers: Vec<Rc<Provider>>) -> Self {
         PriceTable { as_of, tier_aliases, tier_equal, providers, found: RefCell::default() }
     }
 
@@ -213,7 +192,7 @@ impl PriceTable {
             if let Some(table) = slot.borrow().as_ref() {
                 return Ok(table.clone());
             }
-            let table = Rc::new(PriceTable::from_json(BUILTIN_TEXT)?);
+            let table = Rc::new(packed::table().map_err(|what| Error::new(Kind::InvalidPriceTable, what))?);
             *slot.borrow_mut() = Some(table.clone());
             Ok(table)
         })
@@ -225,11 +204,6 @@ impl PriceTable {
     /// `invalid_price_table`, with the path of the fault in `details.path`.
     pub fn from_json(text: &str) -> Result<PriceTable> {
         table::read(text)
-    }
-
-    /// Reads a list of prices as a record overrides them with, as the only model of no provider.
-    pub(super) fn model_of_prices(prices: &Value) -> Result<Model> {
-        table::override_model(prices)
     }
 
     /// Returns this table with the entries of `over` laid over it.
@@ -260,53 +234,48 @@ impl PriceTable {
 
     /// Finds a model by the names a request used.
     pub fn lookup(&self, provider: Option<&str>, model: &str) -> Option<Found> {
-        let provider = provider.filter(|p| !p.is_empty());
-        let slot = slot_of(provider.unwrap_or_default(), model);
-        if let Some(Some(known)) = self.found.borrow().get(slot)
+        let provider = provider.unwrap_or_default();
+        let slot = slot_of(provider, model);
+        let mut memory = self.found.borrow_mut();
+        if let Some(Some(known)) = memory.get(slot)
             && *known.model == *model
-            && known.provider.as_deref() == provider
+            && *known.provider == *provider
         {
             return known.found.clone();
         }
-        let found = self.search(provider, &model.to_ascii_lowercase());
-        let mut memory = self.found.borrow_mut();
+        let found = self.search(&provider.to_ascii_lowercase(), &model.to_ascii_lowercase());
         if memory.is_empty() {
             memory.resize_with(REMEMBERED, || None);
         }
         if let Some(entry) = memory.get_mut(slot) {
-            *entry = Some(Remembered { provider: provider.map(Into::into), model: model.into(), found: found.clone() });
+            *entry = Some(Remembered { provider: provider.into(), model: model.into(), found: found.clone() });
         }
         found
     }
 
-    fn search(&self, provider: Option<&str>, model: &str) -> Option<Found> {
-        let Some(name) = provider else {
-            return INFERRED.iter().find_map(|id| self.find(id, model, Flags::PROVIDER_INFERRED));
-        };
-        let id = self.provider(&name.to_ascii_lowercase())?;
-        if let Some(found) = self.find(id, model, Flags::NONE) {
-            return Some(found);
-        }
-        for entry in self.layers(id) {
-            for (prefix, vendor) in &entry.vendor_prefix {
-                // `vendor/model` of a reseller: the vendor's own table.
-                let Some(bare) = model.strip_prefix(prefix.as_str()) else { continue };
-                let found = self.provider(vendor).and_then(|id| self.find(id, bare, Flags::FALLBACK_PROVIDER));
-                if found.is_some() {
-                    return found;
-                }
+    #[inline(never)]
+    fn search(&self, provider: &str, model: &str) -> Option<Found> {
+        // Whose table, which id in it, and how it was come by: in the order in which they are tried.
+        let mut tries: Vec<(&str, &str, Flags)> = Vec::new();
+        if provider.is_empty() {
+            tries.extend(INFERRED.split(' ').map(|id| (id, model, Flags::PROVIDER_INFERRED)));
+        } else {
+            let id = self.provider(provider)?;
+            tries.push((id, model, Flags::NONE));
+            // `vendor/model` of a reseller: the vendor's own table.
+            for (prefix, vendor) in self.layers(id).flat_map(|entry| &entry.vendor_prefix) {
+                tries.extend(
+                    model.strip_prefix(prefix.as_str()).map(|m| (vendor.as_str(), m, Flags::FALLBACK_PROVIDER)),
+                );
             }
+            let others = self.layers(id).flat_map(|entry| &entry.fallback);
+            tries.extend(others.map(|other| (other.as_str(), model, Flags::FALLBACK_PROVIDER)));
         }
-        for other in self.layers(id).flat_map(|entry| &entry.fallback) {
-            let found = self.provider(other).and_then(|id| self.find(id, model, Flags::FALLBACK_PROVIDER));
-            if found.is_some() {
-                return found;
-            }
-        }
-        None
+        tries.into_iter().find_map(|(provider, id, flags)| self.find(self.provider(provider)?, id, flags))
     }
 
     /// Returns the id of the provider that answers to a name.
+    #[inline(never)]
     fn provider(&self, name: &str) -> Option<&str> {
         self.providers.iter().find(|p| p.is_named(name)).map(|p| p.id.as_str())
     }
@@ -317,40 +286,31 @@ impl PriceTable {
     }
 
     /// Finds a model of a provider by its lower-case id: as it is, without prefix, then with a written-out date.
+    #[inline(never)]
     fn find(&self, provider: &str, id: &str, flags: Flags) -> Option<Found> {
-        let bare = self.without_prefix(provider, id);
+        let own = |name: &str| name == "models" || self.layers(provider).any(|p| p.is_named(name));
+        let bare = id.split_once('/').filter(|(name, _)| own(name)).map(|(_, bare)| bare);
         let dated = with_dashed_date(bare.unwrap_or(id));
         for id in [Some(id), bare, dated.as_deref()].into_iter().flatten() {
-            for entry in self.layers(provider) {
-                if let Some(model) = entry.matching(id) {
-                    return Some(Found { provider: provider.into(), model: model.clone(), flags });
+            for provider in self.layers(provider) {
+                if let Some(model) = provider.matching(id) {
+                    return Some(Found { provider: provider.clone(), model: model.clone(), flags });
                 }
             }
         }
         None
     }
 
-    fn without_prefix<'a>(&self, provider: &str, id: &'a str) -> Option<&'a str> {
-        let (name, bare) = id.split_once('/')?;
-        (name == "models" || self.layers(provider).any(|p| p.is_named(name))).then_some(bare)
-    }
-
     /// Returns the canonical name of a served tier; `None` is the standard one.
     pub(super) fn tier<'t>(&'t self, provider: &str, tier: &'t str) -> Option<std::borrow::Cow<'t, str>> {
         let lower = tier.trim().to_ascii_lowercase();
-        let canonical =
-            self.tier_aliases.iter().find(|(spelling, _)| *spelling == lower).map(|(_, name)| name.as_str());
-        let name = match canonical {
-            Some("standard") => return None,
-            Some(name) => name,
-            None => return Some(lower.into()),
-        };
-        let equal = self.tier_equal.iter().find(|(who, from, _)| who == provider && from == name);
-        Some(equal.map_or(name, |(.., to)| to.as_str()).into())
+        match find(&self.tier_aliases, &lower) {
+            Some("standard") => None,
+            Some(name) => Some(find(&self.tier_equal, &[provider, "/", name].concat()).unwrap_or(name).into()),
+            None => Some(lower.into()),
+        }
     }
 }
-
-const BUILTIN_TEXT: &str = include_str!("prices.json");
 
 /// FNV-1a over both names, into a slot of the memory.
 fn slot_of(provider: &str, model: &str) -> usize {
@@ -360,6 +320,7 @@ fn slot_of(provider: &str, model: &str) -> usize {
 }
 
 impl Provider {
+    #[inline(never)]
     pub(super) fn is_named(&self, name: &str) -> bool {
         self.id == name || self.aliases.iter().any(|a| a == name)
     }
@@ -383,14 +344,23 @@ fn joined<T: Clone>(upper: &[T], lower: &[T]) -> Vec<T> {
 }
 
 impl Model {
-    /// Says how well an id fits.
+    /// Says how well an id fits: a literal best, else by the characters that are not `*`.
+    #[inline(never)]
     fn weight(&self, id: &str) -> Option<usize> {
-        let best = self.matches.iter().filter(|p| p.fits(id)).map(|p| p.weight).max()?;
-        (!self.exclude.iter().any(|p| p.fits(id))).then_some(best)
+        let fits = |pattern: &&String| matches(pattern.as_bytes(), id.as_bytes());
+        let weight = |p: &String| if is_literal(p) { usize::MAX } else { p.bytes().filter(|b| *b != b'*').count() };
+        let best = self.matches.iter().filter(fits).map(weight).max()?;
+        (!self.exclude.iter().any(|p| fits(&p))).then_some(best)
     }
 }
 
+/// Says whether a pattern has no wildcard.
+pub(super) fn is_literal(pattern: &str) -> bool {
+    !pattern.bytes().any(|b| matches!(b, b'*' | b'#'))
+}
+
 /// Matches a whole text: `*` is any run, `#` one digit. Linear in practice, never worse than pattern times text.
+#[inline(never)]
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -422,7 +392,7 @@ fn with_dashed_date(id: &str) -> Option<String> {
     if !head.ends_with('-') || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    Some(format!("{head}{}-{}-{}", digits.get(..4)?, digits.get(4..6)?, digits.get(6..)?))
+    Some([head, digits.get(..4)?, "-", digits.get(4..6)?, "-", digits.get(6..)?].concat())
 }
 
 #[cfg(test)]

@@ -2,16 +2,17 @@
 
 use std::borrow::Cow;
 
-use crate::core::json::{self, Surrogates, write_string};
+use crate::core::json::{self, write_string};
 use crate::core::time::Millis;
 
 use super::super::double;
-use super::arithmetic::{cents_nearest, pico_of_atto, pico_of_usd, usd_text, write_scaled};
+use super::arithmetic::{cents_nearest, exact, pico_of_atto, pico_of_usd, usd_text, write_scaled};
 use super::doc::Json;
 use super::flags::Flags;
-use super::prices::{Model, PriceTable, RateKey};
+use super::prices::{Model, PriceTable, RateKey, find};
 use super::select::{Effective, effective};
-use super::shapes::{Context, Reported, Shape, shape};
+use super::shapes::{Context, Shape, shape};
+use super::table::{FACTOR_PLACES, override_model};
 use super::usage::{Reading, Usage};
 use super::when;
 
@@ -153,7 +154,7 @@ impl<'d> Record<'d> {
         let Some(shape) = self.shape else {
             return Reading { usage: None, flags: Flags::MISSING_USAGE | Flags::UNKNOWN_SHAPE };
         };
-        let mut reading = self.raw.map_or(Reading::MISSING, |raw| (shape.read)(raw, &self.context()));
+        let mut reading = self.raw.map_or(Reading::MISSING, |raw| shape.read(raw, &self.context()));
         if let (Some(usage), Some(tools)) = (&mut reading.usage, self.tool_counts()) {
             add_tools(usage, tools);
         }
@@ -199,8 +200,7 @@ impl<'d> Record<'d> {
             };
             return pico.map_or(invalid, |pico| Cost::known(pico, Source::Override, reading.flags));
         }
-        let prices = own.get("prices").and_then(|p| json::parse(p.text(), Surrogates::Replace).ok());
-        let Some(model) = prices.and_then(|p| PriceTable::model_of_prices(&p).ok()) else { return invalid };
+        let Some(model) = own.get("prices").and_then(|p| override_model(p.text())) else { return invalid };
         self.priced(
             reading,
             &model,
@@ -213,7 +213,7 @@ impl<'d> Record<'d> {
     }
 
     fn reported(&self, reading: &Reading) -> Option<Cost> {
-        let Reported { pico, flags } = (self.shape?.amount)(self.raw?)?;
+        let (pico, flags) = self.shape?.amount(self.raw?)?;
         Some(Cost::known(pico, Source::Provider, reading.flags | flags))
     }
 
@@ -226,7 +226,7 @@ impl<'d> Record<'d> {
         if found.model.free {
             return Cost::known(0, Source::Free, reading.flags | found.flags);
         }
-        self.priced(reading, &found.model, &found.provider, table, default_at, found.flags, Source::Table)
+        self.priced(reading, &found.model, found.provider_id(), table, default_at, found.flags, Source::Table)
     }
 
     #[allow(clippy::too_many_arguments, reason = "one call, two callers, all of it needed")]
@@ -267,7 +267,7 @@ impl<'d> Record<'d> {
             return None;
         }
         let place = self.raw?.get("inference_geo")?.string()?.to_ascii_lowercase();
-        model.geo.iter().find(|(name, _)| *name == place).map(|(_, factor)| *factor)
+        find(&model.geo, &place).and_then(|factor| exact(factor, FACTOR_PLACES).ok())
     }
 
     /// Adds up the fees in attodollars; `None` when they are too large to count.

@@ -20,7 +20,7 @@ impl Hours {
         let inside = |&(start, end): &(i64, i64)| {
             if start < end { (start..end).contains(&minute) } else { minute >= start || minute < end }
         };
-        (self.days.is_empty() || self.days.contains(&day)) && self.spans.iter().any(inside)
+        (self.days == 0 || self.days >> day & 1 == 1) && self.spans.iter().any(inside)
     }
 }
 
@@ -33,9 +33,8 @@ impl Price {
     fn apply(&self, rates: &mut [Option<u128>; RATES], input: u64) {
         let step = self.steps.iter().take_while(|&&s| s <= input).count();
         for rate in &self.rates {
-            let amount = rate.atto.get(step.min(rate.atto.len().saturating_sub(1)));
-            if let (Some(slot), Some(amount)) = (rates.get_mut(rate.key as usize), amount) {
-                *slot = Some(*amount);
+            if let Some(slot) = rates.get_mut(rate.key as usize).filter(|_| rate.step <= step) {
+                *slot = Some(rate.atto);
             }
         }
     }

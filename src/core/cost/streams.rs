@@ -4,94 +4,73 @@ use crate::core::json::{Object, Value};
 
 use super::arithmetic::{pico_of_usd_number, usd_text};
 
-/// Follows member names; `null` is nothing.
-fn at<'v>(payload: &'v Value, path: &[&str]) -> Option<&'v Value> {
-    payload.at(path).filter(|v| !v.is_null())
+/// Follows member names that are joined by dots; `null` is nothing. Of a list it is the first item that says something.
+#[inline(never)]
+fn at<'v>(payload: &'v Value, path: &str) -> Option<&'v Value> {
+    let (key, rest) = path.split_once('.').unwrap_or((path, ""));
+    let found = payload.get(key).filter(|v| !v.is_null())?;
+    match found.as_array() {
+        _ if rest.is_empty() => Some(found),
+        Some(items) => items.iter().filter_map(|item| at(item, rest)).find(|u| says_something(u, 1)),
+        None => at(found, rest),
+    }
 }
 
-/// Says whether an object holds at least one number at its top, or one level below.
-fn says_something(usage: &Value) -> bool {
-    let number = |v: &Value| v.as_number().is_some();
-    let nested = |v: &Value| v.as_object().is_some_and(|o| o.iter().any(|(_, v)| number(v)));
-    usage.as_object().is_some_and(|o| o.iter().any(|(_, v)| number(v) || nested(v)))
+/// Says whether an object holds at least one number at its top, or as many levels below.
+fn says_something(usage: &Value, levels: usize) -> bool {
+    let says = |v: &Value| v.as_number().is_some() || (levels > 0 && says_something(v, levels - 1));
+    usage.as_object().is_some_and(|o| o.iter().any(|(_, v)| says(v)))
 }
 
 /// The last payload that says something at one of the places, the first place winning inside one payload.
-fn last(payloads: &[Value], places: &[&[&str]]) -> Option<Value> {
-    let inside = |payload: &Value| places.iter().filter_map(|p| at(payload, p)).find(|u| says_something(u)).cloned();
-    payloads.iter().rev().find_map(inside)
-}
-
-/// OpenAI's chat and its kin: running totals or one final figure, at the top, under `x_groq`, or in the first choice.
-pub(super) fn last_chat(payloads: &[Value]) -> Option<Value> {
-    let choice = |payload: &Value| {
-        let choices = at(payload, &["choices"])?.as_array()?;
-        choices.iter().filter_map(|c| at(c, &["usage"])).find(|u| says_something(u)).cloned()
-    };
-    let inside = |payload: &Value| {
-        let one = std::slice::from_ref(payload);
-        last(one, &[&["usage"], &["x_groq", "usage"]]).or_else(|| choice(payload))
-    };
-    payloads.iter().rev().find_map(inside)
-}
-
-/// Responses and realtime: the terminal event's.
-pub(super) fn last_response(payloads: &[Value]) -> Option<Value> {
-    last(payloads, &[&["response", "usage"], &["usage"]])
-}
-
-/// Gemini: cumulative in every chunk.
-pub(super) fn last_gemini(payloads: &[Value]) -> Option<Value> {
-    last(payloads, &[&["usageMetadata"], &["response", "usageMetadata"]])
-}
-
-/// Bedrock: in the metadata event.
-pub(super) fn last_bedrock(payloads: &[Value]) -> Option<Value> {
-    last(payloads, &[&["metadata", "usage"], &["usage"]])
-}
-
-/// Cohere: in the event that ends the message.
-pub(super) fn last_cohere(payloads: &[Value]) -> Option<Value> {
-    last(payloads, &[&["delta", "usage"], &["usage"], &["response", "meta"]])
+pub(super) fn last(payloads: &[Value], places: &[&str]) -> Option<Value> {
+    for payload in payloads.iter().rev() {
+        for place in places {
+            if let Some(usage) = at(payload, place).filter(|u| says_something(u, 1)) {
+                return Some(usage.clone());
+            }
+        }
+    }
+    None
 }
 
 /// Ollama: the last line is itself the usage.
-pub(super) fn last_ollama(payloads: &[Value]) -> Option<Value> {
-    let counts = |p: &&Value| at(p, &["eval_count"]).or_else(|| at(p, &["prompt_eval_count"])).is_some();
-    payloads.iter().rev().find(counts).cloned()
+pub(super) fn last_ollama(payloads: &[Value], _: &[&str]) -> Option<Value> {
+    let has_counts = |p: &&Value| at(p, "eval_count").or_else(|| at(p, "prompt_eval_count")).is_some();
+    payloads.iter().rev().find(has_counts).cloned()
 }
 
 /// LangChain: chunks are deltas.
-pub(super) fn sum_langchain(payloads: &[Value]) -> Option<Value> {
-    sum(payloads.iter().filter_map(|p| at(p, &["usage_metadata"])))
+pub(super) fn sum_chunks(payloads: &[Value], places: &[&str]) -> Option<Value> {
+    sum(payloads, places.first()?)
 }
 
 /// The AI SDK: the steps add up; the total at the end says the same again and counts only where no step does.
-pub(super) fn sum_steps(payloads: &[Value]) -> Option<Value> {
-    let is = |p: &Value, kind: &str| at(p, &["type"]).and_then(Value::as_str) == Some(kind);
-    let steps: Vec<&Value> = payloads.iter().filter(|p| is(p, "finish-step") && at(p, &["usage"]).is_some()).collect();
+pub(super) fn sum_steps(payloads: &[Value], places: &[&str]) -> Option<Value> {
+    let is_step = |p: &&Value| at(p, "type").and_then(Value::as_str) == Some("finish-step") && at(p, "usage").is_some();
+    let steps: Vec<Value> = payloads.iter().filter(is_step).cloned().collect();
     if steps.is_empty() {
-        return last(payloads, &[&["totalUsage"], &["usage"]]);
+        return last(payloads, places);
     }
-    let mut usage = sum(steps.iter().filter_map(|p| at(p, &["usage"])))?;
+    let mut usage = sum(&steps, "usage")?;
     // Version 5 keeps what was written to the cache in the metadata of each step.
-    if let (Some(metadata), Some(usage)) =
-        (sum(steps.iter().filter_map(|p| at(p, &["providerMetadata"]))), usage.as_object_mut())
-    {
+    if let (Some(metadata), Some(usage)) = (sum(&steps, "providerMetadata"), usage.as_object_mut()) {
         usage.set("providerMetadata", metadata);
     }
     Some(usage)
 }
 
-/// Adds up objects: numbers exactly, objects member by member; of all else the last stays.
-fn sum<'v>(objects: impl Iterator<Item = &'v Value>) -> Option<Value> {
-    objects.filter(|v| v.as_object().is_some()).fold(None, |sum, next| match sum {
-        None => Some(next.clone()),
-        Some(mut sum) => {
-            add(&mut sum, next, 0);
-            Some(sum)
+/// Adds up the objects at one place: numbers exactly, objects member by member; of all else the last stays.
+#[inline(never)]
+fn sum(payloads: &[Value], place: &str) -> Option<Value> {
+    let mut out: Option<Value> = None;
+    for next in payloads.iter().filter_map(|p| at(p, place)).filter(|v| v.as_object().is_some()) {
+        match &mut out {
+            None => out = Some(next.clone()),
+            Some(out) => add(out, next, 0),
         }
-    })
+    }
+    out
 }
 
 /// Nesting that is followed; usage objects have three levels.
@@ -127,10 +106,10 @@ const INPUT_SIDE: &[&str] =
     &["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "cache_creation"];
 
 /// Anthropic: the output side of the last event; the input side replaced as a group, never summed or mixed.
-pub(super) fn anthropic(payloads: &[Value]) -> Option<Value> {
+pub(super) fn anthropic(payloads: &[Value], places: &[&str]) -> Option<Value> {
     let mut merged: Option<Object> = None;
     for payload in payloads {
-        let usage = at(payload, &["message", "usage"]).or_else(|| at(payload, &["usage"])).and_then(Value::as_object);
+        let usage = places.iter().find_map(|place| at(payload, place)).and_then(Value::as_object);
         let Some(usage) = usage else { continue };
         match &mut merged {
             Some(merged) => merge_anthropic(merged, usage),
@@ -140,13 +119,13 @@ pub(super) fn anthropic(payloads: &[Value]) -> Option<Value> {
     merged.map(Value::Object)
 }
 
-fn whole(usage: &Object, path: &[&str]) -> i64 {
-    let (first, rest) = path.split_first().unwrap_or((&"", &[]));
-    usage.get(first).and_then(|v| v.at(rest)).and_then(Value::as_i64).unwrap_or(0)
+fn whole(usage: &Object, key: &str) -> i64 {
+    usage.get(key).and_then(Value::as_i64).unwrap_or(0)
 }
 
 fn split_sum(usage: &Object) -> i64 {
-    let part = |key| whole(usage, &["cache_creation", key]);
+    let split = usage.get("cache_creation").and_then(Value::as_object);
+    let part = |key| split.map_or(0, |split| whole(split, key));
     part("ephemeral_5m_input_tokens").saturating_add(part("ephemeral_1h_input_tokens"))
 }
 
@@ -154,11 +133,11 @@ fn merge_anthropic(merged: &mut Object, next: &Object) {
     for (key, value) in next.iter().filter(|(key, v)| !INPUT_SIDE.contains(key) && !v.is_null()) {
         merged.set(key, value.clone());
     }
-    let counts = INPUT_SIDE.iter().take(3).map(|key| whole(next, &[key]));
+    let counts = INPUT_SIDE.iter().take(3).map(|key| whole(next, key));
     if !counts.chain([split_sum(next)]).any(|n| n > 0) {
         return;
     }
-    let written = whole(next, &["cache_creation_input_tokens"]);
+    let written = whole(next, "cache_creation_input_tokens");
     let keeps_split = split_sum(next) == 0 && split_sum(merged) == written;
     for key in INPUT_SIDE {
         if *key == "cache_creation" && keeps_split {

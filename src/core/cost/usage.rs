@@ -16,26 +16,15 @@ macro_rules! counts {
             pub const KEYS: &'static [(&'static str, bool, &'static str)] = &[$(($key, $core, $doc),)+];
 
             /// Returns the counts in the order of [`Usage::KEYS`].
+            #[inline(never)]
             pub fn counts(&self) -> [u64; Self::KEYS.len()] {
                 [$(self.$field,)+]
             }
 
-            /// Adds counts; what does not fit is held at the largest number.
+            /// Returns the places of the counts in the order of [`Usage::KEYS`].
             #[inline(never)]
-            pub fn add(&mut self, other: &Usage) {
-                $(self.$field = self.$field.saturating_add(other.$field);)+
-            }
-
-            /// Takes counts away that were added before.
-            #[inline(never)]
-            pub fn subtract(&mut self, other: &Usage) {
-                $(self.$field = self.$field.saturating_sub(other.$field);)+
-            }
-
-            /// Reads what [`Usage::write`] wrote.
-            #[inline(never)]
-            pub fn read(json: Json) -> Usage {
-                Usage { $($field: json.count($key),)+ }
+            pub(super) fn slots(&mut self) -> [&mut u64; Self::KEYS.len()] {
+                [$(&mut self.$field,)+]
             }
         }
     };
@@ -62,6 +51,32 @@ counts! {
 }
 
 impl Usage {
+    /// Adds counts; what does not fit is held at the largest number.
+    pub fn add(&mut self, other: &Usage) {
+        self.change(other, u64::saturating_add);
+    }
+
+    /// Takes counts away that were added before.
+    pub fn subtract(&mut self, other: &Usage) {
+        self.change(other, u64::saturating_sub);
+    }
+
+    #[inline(never)]
+    fn change(&mut self, other: &Usage, change: fn(u64, u64) -> u64) {
+        for (slot, by) in self.slots().into_iter().zip(other.counts()) {
+            *slot = change(*slot, by);
+        }
+    }
+
+    /// Reads what [`Usage::write`] wrote.
+    pub fn read(json: Json) -> Usage {
+        let mut out = Usage::default();
+        for (slot, (key, ..)) in out.slots().into_iter().zip(Self::KEYS) {
+            *slot = json.count(key);
+        }
+        out
+    }
+
     /// Appends the JSON object: seven keys always, the others when they are not 0.
     pub fn write(&self, out: &mut String) {
         out.push('{');
@@ -98,11 +113,4 @@ pub struct Reading {
 impl Reading {
     /// A response that says nothing about usage.
     pub const MISSING: Reading = Reading { usage: None, flags: Flags::MISSING_USAGE };
-}
-
-impl From<Usage> for Reading {
-    fn from(usage: Usage) -> Self {
-        let flags = if usage.is_capped() { Flags::COUNT_CAPPED } else { Flags::NONE };
-        Reading { usage: Some(usage), flags }
-    }
 }

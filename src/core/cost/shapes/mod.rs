@@ -1,68 +1,98 @@
-//! The raw usage shapes: one file each, one line each in [`SHAPES`].
+//! The raw usage shapes: data that says where each keeps its counts, and the few things that are more than a place.
 
-mod ai_sdk;
-mod anthropic;
-mod bedrock;
-mod cohere;
-mod gemini;
-mod langchain;
-mod ollama;
-mod openai_chat;
-mod openai_like;
-mod openai_realtime;
-mod openai_responses;
-mod openrouter;
-mod perplexity;
-mod step_usage;
-mod xai;
+mod read;
+mod table;
 
+use super::arithmetic::{pico_of_ticks, pico_of_usd_number};
 use super::doc::Json;
 use super::flags::Flags;
-use super::usage::Reading;
+use super::usage::{Reading, Usage};
 use crate::core::json::Value;
+
+pub use table::SHAPES;
+
+/// Counts in one object: where it is (names, joined by dots; none is the raw object itself), and which member is which count.
+type Group = (&'static str, &'static [(Slot, &'static str)]);
+
+/// A place in [`Usage`], in the order of [`Usage::KEYS`]; [`SAYS`] marks the counts of which at least one must be there.
+type Slot = u8;
+const SAYS: Slot = 0x80;
 
 /// How one API reports usage.
 pub struct Shape {
     /// Its name, as records give it.
     pub name: &'static str,
-    /// Reads the counts out of one raw object.
-    pub read: fn(Json, &Context) -> Reading,
-    /// Reads the amount that the provider says it charged.
-    pub amount: fn(Json) -> Option<Reported>,
+    /// Where its counts are. The first place with something positive decides.
+    groups: &'static [Group],
+    /// What is done with them afterwards.
+    traits: u8,
+    /// Where the amount is that the provider says it charged.
+    amount: &'static str,
+    /// Where the payloads of a stream carry the raw object.
+    places: &'static [&'static str],
     /// Makes one raw object out of the payloads of a stream.
-    pub merge: fn(&[Value]) -> Option<Value>,
+    merge: fn(&[Value], &[&str]) -> Option<Value>,
 }
 
-/// Every shape.
-pub const SHAPES: &[Shape] = &[
-    openai_chat::OPENAI,
-    openai_responses::SHAPE,
-    openai_realtime::SHAPE,
-    anthropic::SHAPE,
-    gemini::SHAPE,
-    bedrock::SHAPE,
-    openai_chat::MISTRAL,
-    openai_chat::GROQ,
-    openai_chat::DEEPSEEK,
-    xai::CHAT_SHAPE,
-    xai::RESPONSES_SHAPE,
-    openrouter::SHAPE,
-    perplexity::SHAPE,
-    cohere::SHAPE,
-    ollama::SHAPE,
-    ai_sdk::V4,
-    ai_sdk::V5,
-    ai_sdk::V6,
-    langchain::SHAPE,
-    step_usage::SHAPE,
-];
+/// What was written to the cache is at least the sum of its lifetimes.
+const LIFETIMES: u8 = 1;
+/// The cache is beside the input, not inside.
+const BESIDE: u8 = 2;
+/// Reasoning, citations and what tools brought in are on top.
+const ON_TOP: u8 = 4;
+/// The total decides whether reasoning is on top, as everywhere around OpenAI.
+const BY_TOTAL: u8 = 8;
+/// Without a total that decides, it is.
+const ELSE_ON_TOP: u8 = 16;
+/// Version 5 of the AI SDK.
+const METADATA: u8 = 32;
+/// The amount is in ticks of 1e-10 dollars.
+const TICKS: u8 = 64;
+/// The amount may have another part upstream.
+const UPSTREAM: u8 = 128;
 
 /// Finds a shape by name; `.stream` behind it is passed over.
+#[inline(never)]
 pub fn shape(name: &str) -> Option<&'static Shape> {
     let name = name.strip_suffix(".stream").unwrap_or(name);
     // Version 7 kept what version 6 reports.
     let name = if name == "ai-sdk.v7" { "ai-sdk.v6" } else { name };
     SHAPES.iter().find(|s| s.name == name)
+}
+
+impl Shape {
+    /// Reads the counts out of one raw object.
+    #[inline(never)]
+    pub fn read(&self, raw: Json, context: &Context) -> Reading {
+        read::read(self, raw, context)
+    }
+
+    /// Reads the amount that the provider says it charged, in picodollars, and what to know about it.
+    #[inline(never)]
+    pub fn amount(&self, raw: Json) -> Option<(i128, Flags)> {
+        if self.amount.is_empty() {
+            return None;
+        }
+        let said = raw.at(self.amount)?.number()?;
+        if self.traits & TICKS != 0 {
+            return Some((pico_of_ticks(said)?, Flags::NONE));
+        }
+        let mut out = (pico_of_usd_number(said)?, Flags::NONE);
+        // With the caller's own key the upstream bill comes on top; otherwise the upstream figure is information only.
+        if self.traits & UPSTREAM != 0 && raw.get("is_byok").is_some_and(Json::is_true) {
+            let upstream = raw.at("cost_details.upstream_inference_cost").and_then(Json::number);
+            match upstream.and_then(pico_of_usd_number) {
+                Some(amount) => out.0 += amount,
+                None => out.1 = Flags::UPSTREAM_UNKNOWN,
+            }
+        }
+        Some(out)
+    }
+
+    /// Makes one raw object out of the payloads of a stream.
+    pub fn merge(&self, payloads: &[Value]) -> Option<Value> {
+        (self.merge)(payloads, self.places)
+    }
 }
 
 /// What a shape may need to know beside the raw object.
@@ -78,9 +108,11 @@ pub struct Context<'a> {
 
 impl Context<'_> {
     fn is_gemini(&self) -> bool {
-        let google = |p: &str| ["google", "gemini", "gcp.", "vertex"].iter().any(|g| starts_with_ignoring_case(p, g));
-        let gemini = |m: &str| starts_with_ignoring_case(m.rsplit('/').next().unwrap_or_default(), "gemini");
-        self.model.map_or_else(|| self.provider.is_some_and(google), gemini)
+        match (self.model, self.provider) {
+            (Some(model), _) => starts_with(model.rsplit('/').next().unwrap_or_default(), "gemini"),
+            (None, Some(provider)) => ["google", "gemini", "gcp.", "vertex"].iter().any(|g| starts_with(provider, g)),
+            (None, None) => false,
+        }
     }
 
     fn keeps_cache_beside(&self) -> bool {
@@ -91,26 +123,7 @@ impl Context<'_> {
     }
 }
 
-fn starts_with_ignoring_case(text: &str, prefix: &str) -> bool {
+#[inline(never)]
+fn starts_with(text: &str, prefix: &str) -> bool {
     text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
-}
-
-/// An amount that a provider reported.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reported {
-    /// Picodollars.
-    pub pico: i128,
-    /// What to know about it.
-    pub flags: Flags,
-}
-
-impl From<i128> for Reported {
-    fn from(pico: i128) -> Self {
-        Reported { pico, flags: Flags::NONE }
-    }
-}
-
-/// For shapes that never carry an amount.
-fn no_amount(_: Json) -> Option<Reported> {
-    None
 }

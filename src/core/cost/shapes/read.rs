@@ -1,0 +1,140 @@
+//! Reading one raw usage object by the data of its shape.
+
+use super::super::arithmetic::count_of;
+use super::*;
+
+/// Collects the counts of some groups; says whether one of those was there of which one must be.
+#[inline(never)]
+fn gather(raw: Json, groups: &[Group], usage: &mut Usage) -> bool {
+    let mut says = false;
+    let mut slots = usage.slots();
+    for (place, members) in groups {
+        let Some(object) = raw.at(place) else { continue };
+        let is_list = object.is_array();
+        for (slot, key) in *members {
+            let number = if is_list { None } else { object.get(key).and_then(Json::number) };
+            says |= slot & SAYS != 0 && number.is_some();
+            let Some(count) = slots.get_mut(usize::from(slot & !SAYS)) else { continue };
+            if is_list {
+                **count = listed(object, key).saturating_add(**count);
+            } else if let (0, Some(number)) = (**count, number) {
+                **count = count_of(number);
+            }
+        }
+    }
+    says
+}
+
+/// Adds up the entries of one kind in a list of `{modality, tokenCount}` or `{ttl, inputTokens}`.
+#[inline(never)]
+fn listed(list: Json, kind: &str) -> u64 {
+    let mut sum: u64 = 0;
+    for entry in list.children() {
+        if entry.any(&["modality", "ttl"]).and_then(Json::string).is_some_and(|said| said == kind) {
+            sum = sum
+                .saturating_add(entry.any(&["tokenCount", "inputTokens"]).and_then(Json::number).map_or(0, count_of));
+        }
+    }
+    sum
+}
+
+pub(super) fn read(shape: &Shape, raw: Json, context: &Context) -> Reading {
+    let mut usage = Usage::default();
+    if !gather(raw, shape.groups, &mut usage) {
+        return Reading::MISSING;
+    }
+    let mut flags = finish(shape.traits, raw, context, &mut usage);
+    // Anthropic bills compaction beside the top level; iterations of other kinds are inside.
+    if shape.traits & (LIFETIMES | BESIDE) == LIFETIMES | BESIDE {
+        for iteration in raw.get("iterations").into_iter().flat_map(Json::children) {
+            if iteration.get("type").and_then(Json::string).is_some_and(|kind| kind == "compaction") {
+                let mut more = Usage::default();
+                gather(iteration, shape.groups, &mut more);
+                finish(shape.traits, iteration, context, &mut more);
+                // Searches are counted at the top.
+                more.web_search_requests = 0;
+                usage.add(&more);
+            }
+        }
+    }
+    if usage.is_capped() {
+        flags |= Flags::COUNT_CAPPED;
+    }
+    Reading { usage: Some(usage), flags }
+}
+
+/// Where the shapes around OpenAI's have their reasoning.
+const REASONING: &[&str] = &[
+    "completion_tokens_details.reasoning_tokens",
+    "output_tokens_details.reasoning_tokens",
+    "completion_token_details.reasoning_tokens",
+    "output_token_details.reasoning_tokens",
+    "reasoning_tokens",
+];
+
+fn total(raw: Json, key: &str) -> Option<u64> {
+    raw.get(key)?.number().map(count_of)
+}
+
+/// Adds reasoning to the output where it comes on top: the total decides, else the shape; what is more than the output
+/// cannot be inside it.
+fn add_reasoning(usage: &mut Usage, total: Option<u64>, by_default: bool) {
+    let (inside, reasoning) = (usage.input_tokens + usage.output_tokens, usage.reasoning_tokens);
+    let is_on_top = match total {
+        _ if reasoning > usage.output_tokens => true,
+        Some(total) if total == inside + reasoning => true,
+        Some(total) if total == inside => false,
+        _ => by_default,
+    };
+    usage.output_tokens += if is_on_top { reasoning } else { 0 };
+}
+
+/// Does what is more than adding up. Counts are held at 2^53, so that a few of them cannot overflow.
+fn finish(traits: u8, raw: Json, context: &Context, usage: &mut Usage) -> Flags {
+    let mut flags = Flags::NONE;
+    if traits & LIFETIMES != 0 {
+        let both = usage.cache_write_5m_tokens.saturating_add(usage.cache_write_1h_tokens);
+        usage.cache_write_tokens = usage.cache_write_tokens.max(both);
+    }
+    let mut is_beside = traits & BESIDE != 0;
+    if traits & ON_TOP != 0 {
+        usage.input_tokens += usage.tool_input_tokens;
+        usage.output_tokens += usage.reasoning_tokens + usage.citation_tokens;
+    }
+    if traits & BY_TOTAL != 0 {
+        let cached = usage.cache_read_tokens + usage.cache_write_tokens;
+        if cached > usage.input_tokens {
+            // It can only be on top.
+            usage.input_tokens += cached;
+            flags = Flags::CACHE_ADDITIVE;
+        }
+        let total = total(raw, "total_tokens");
+        let said = REASONING.iter().find_map(|place| raw.at(place)?.number());
+        usage.reasoning_tokens = said.map_or(0, count_of);
+        if said.is_none() && context.is_gemini() {
+            // Gemini behind this shape hides its thoughts in the total.
+            usage.reasoning_tokens = total.unwrap_or(0).saturating_sub(usage.input_tokens + usage.output_tokens);
+            usage.output_tokens += usage.reasoning_tokens;
+            return flags;
+        }
+        add_reasoning(usage, total, traits & ELSE_ON_TOP != 0);
+    }
+    if traits & METADATA != 0 {
+        add_reasoning(usage, total(raw, "totalTokens"), false);
+        // Tokens written to the cache stand only in the provider's own metadata here.
+        let metadata = context.metadata.or_else(|| raw.any(&["providerMetadata", "provider_metadata"]));
+        if let Some(metadata) = metadata {
+            let said = |place| metadata.at(place).and_then(Json::number).map_or(0, count_of);
+            usage.cache_write_tokens =
+                said("anthropic.cacheCreationInputTokens").max(said("bedrock.usage.cacheWriteInputTokens"));
+        }
+        // The providers of Anthropic and Bedrock report the cache beside the input, all others inside it.
+        is_beside =
+            context.keeps_cache_beside() || metadata.is_some_and(|m| m.any(&["anthropic", "bedrock"]).is_some());
+    }
+    if is_beside {
+        usage.input_tokens = usage.input_tokens.saturating_add(usage.cache_read_tokens);
+        usage.input_tokens = usage.input_tokens.saturating_add(usage.cache_write_tokens);
+    }
+    flags
+}
