@@ -494,7 +494,8 @@ export class Writer {
   }
 }
 
-export function joinBytes(parts: Uint8Array[]): Uint8Array {
+export function joinBytes(all: Uint8Array[]): Uint8Array {
+  const parts = all.filter((part) => part.length > 0);
   if (parts.length === 1) return parts[0] as Uint8Array;
   const out = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;

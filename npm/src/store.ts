@@ -12,12 +12,11 @@ import { exposeStore } from "./internal.js";
 import { Channel, takeLease, type Lease } from "./lease.js";
 import { DeliveryQueue, Listeners } from "./listeners.js";
 import { sweepPlan, type SessionsOptions, type SweepPolicy } from "./catalogue.js";
-import { joinBytes } from "./persist.js";
 import { Chain } from "./scrub.js";
 import { BlobStore, scrubBlob, type ExportedBlob } from "./blobs.js";
 import { keys, takeOver, writeSegment } from "./segments.js";
 import { openFormat } from "./format.js";
-import { encode, eraseSession, readEnd, readEvents, readHeader, readLog, readUpto, type Header, type StoredLog } from "./stored.js";
+import { encode, eraseSession, loadLines, readEnd, readEvents, readHeader, readLog, readUpto, type Header, type StoredLog } from "./stored.js";
 import { Library, quote } from "./library.js";
 import { changed, decodeEntry, freshEntry, isoTime, reading, setupOf, type Entry } from "./records.js";
 import { Rescrub } from "./rescrub.js";
@@ -235,8 +234,8 @@ export class SessionStore {
   }
 
   #make(raw: RawSession, base: Header["base"], record?: Partial<SessionRecord>): Session {
-    const header = JSON.parse(call(() => raw.header())) as Header["header"];
-    const session = new Session(raw, this.#home, { header, ...(base === undefined ? {} : { base }) }, null, base?.count ?? 0, false);
+    const text = call(() => raw.header());
+    const session = new Session(raw, this.#home, { text, ...(base === undefined ? {} : { base }) }, null, base?.count ?? 0, false);
     this.#prepared.set(session, record ?? {});
     return session;
   }
@@ -356,9 +355,8 @@ export class SessionStore {
   async #loadRaw(id: string): Promise<{ raw: RawSession; stored: StoredLog }> {
     const stored = await readLog(this.#storage.backend, id);
     if (stored === null || stored.header.gone === true) throw missing(id);
-    const raw = call(() => this.#env.open(JSON.stringify(stored.header.header)));
-    const bytes = joinBytes(stored.lines);
-    call(() => raw.load(bytes));
+    const raw = call(() => this.#env.open(stored.header.text));
+    loadLines(raw, stored.lines);
     return { raw, stored };
   }
 
@@ -368,17 +366,17 @@ export class SessionStore {
     const end = await readEnd(backend, id);
     if (end === null || end.stored.header.gone === true) return null;
     const { stored, first, compacted } = end;
-    const header = JSON.stringify(stored.header.header);
-    const raw = call(() => this.#env.open(header, first));
-    for (const lines of stored.lines) call(() => raw.load(lines));
+    const { text } = stored.header;
+    const raw = call(() => this.#env.open(text, undefined, first));
+    loadLines(raw, stored.lines);
     // Lines that cannot be read, or a rewind to before the compaction: then it takes the whole log.
     if (call(() => raw.event_id(compacted)) === undefined || call(() => raw.is_rewound_before(compacted))) {
       raw.free();
       return null;
     }
     const read = async () => {
-      const earlier = call(() => this.#env.open(header));
-      await readUpto(backend, id, stored.header, first, (lines) => call(() => earlier.load(lines)));
+      const earlier = call(() => this.#env.open(text));
+      await readUpto(backend, id, stored.header, first, (lines) => loadLines(earlier, [lines]));
       return earlier;
     };
     return { raw, stored, rest: { first, read } };
@@ -554,14 +552,15 @@ export class SessionStore {
   async importSession(data: Uint8Array | string, options: { format?: ExportFormat; id?: string } = {}): Promise<{ session: Session; report: ImportReport }> {
     this.#check();
     if (this.#tooNew !== null) throw this.#tooNew;
-    const bytes = typeof data === "string" ? encode(data) : data.slice();
+    // All of it is read before anything is awaited, so there is no need for a copy; what threads share is no text to a decoder.
+    const bytes = typeof data === "string" ? encode(data) : data.buffer instanceof ArrayBuffer ? data : data.slice();
     const fallback = { id: call(() => this.#env.new_id()), now: this.#now() };
     const { header, record, body, events, blobs, firstLine, lost } = readExport(options.format ?? "sessionlog", bytes, fallback);
-    const id = options.id ?? String(header["id"]);
+    const id = options.id ?? String((JSON.parse(header) as { id?: unknown }).id);
     this.#checkId(id);
     this.#checkFree(id);
-    const raw = call(() => this.#env.open(JSON.stringify({ ...header, id })));
-    call(() => raw.load(body));
+    const raw = call(() => this.#env.open(header, id));
+    loadLines(raw, [body]);
     this.#scrubAll(raw);
     const damaged = (JSON.parse(call(() => raw.damaged())) as Array<{ line: number; bytes: number }>).map(({ line, bytes: size }) => ({ line: line + firstLine - 1, bytes: size }));
     const session = this.#make(raw, undefined, {});
@@ -630,10 +629,9 @@ export class SessionStore {
     const fence = await takeOver(backend, id);
     const stored = await readLog(backend, id);
     if (stored === null) return;
-    const raw = call(() => this.#env.open(JSON.stringify(stored.header.header)));
+    const raw = call(() => this.#env.open(stored.header.text));
     try {
-      const bytes = joinBytes(stored.lines);
-      call(() => raw.load(bytes));
+      loadLines(raw, stored.lines);
       const announce = async (scrubber: string, events: number) => {
         const at = call(() => raw.len());
         call(() => raw.append("session/rescrubbed", JSON.stringify({ scrubber, events }), this.#now()));

@@ -7,7 +7,8 @@ import { deleteSession, keys, readSegments } from "./segments.js";
 
 /** What stands under a session's header key. */
 export interface Header {
-  header: { [key: string]: unknown };
+  /** The header as it was written: its numbers keep their text. */
+  text: string;
   /** Where the first events are when this session was forked. */
   base?: { id: string; count: number };
   /** Deleted, but forks still need its first events. */
@@ -21,15 +22,23 @@ export interface StoredLog {
 
 export const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 export const decode = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
-export const encodeHeader = (header: Header): Uint8Array => encode(JSON.stringify(header));
+
+export function encodeHeader({ text, base, gone }: Header): Uint8Array {
+  const rest = JSON.stringify({ base, gone }).slice(1);
+  return encode(`{"header":${text}${rest === "}" ? "" : ","}${rest}`);
+}
+
+/** The text of one member of an object, as it is written there. */
+export const memberText = (text: string, key: string): string | undefined => call((module) => module.raw_member(text, key));
 
 export async function readHeader(backend: KeyValueBackend, id: string): Promise<Header | null> {
   const bytes = await backend.get(keys.header(id));
   if (bytes === null) return null;
   try {
-    const header = JSON.parse(decode(bytes)) as Header;
-    if (typeof header.header !== "object" || header.header === null) throw new Error("not a header");
-    return header;
+    const text = decode(bytes);
+    const { header, base, gone } = JSON.parse(text) as { header: unknown } & Omit<Header, "text">;
+    if (typeof header !== "object" || header === null) throw new Error("not a header");
+    return { text: memberText(text, "header") as string, ...(base === undefined ? {} : { base }), ...(gone === true ? { gone } : {}) };
   } catch (cause) {
     throw new SessionLogError("corrupt", "the header of the session cannot be read; it is kept as it is", { id }, cause);
   }
@@ -107,6 +116,34 @@ export async function readUpto(backend: KeyValueBackend, id: string, header: Hea
     if (++taken % AT_ONCE === 0) await new Promise((resolve) => setTimeout(resolve));
   }
 }
+
+/** Lines enter the module in pieces of about this size: its memory never shrinks again. */
+const PIECE_BYTES = 1 << 20;
+
+/** Takes stored lines into the log of `raw`, part by part; each begins with a line of its own. */
+export function loadLines(raw: RawSession, parts: readonly Uint8Array[]): void {
+  let number = 1;
+  for (const part of parts) {
+    for (let from = 0; from < part.length; ) {
+      let to = Math.min(from + PIECE_BYTES, part.length);
+      // A piece ends with a line; one that is longer than a piece comes whole.
+      if (to < part.length) to = part.lastIndexOf(NEWLINE, to - 1) + 1;
+      if (to <= from) to = part.indexOf(NEWLINE, from) + 1 || part.length;
+      const piece = part.subarray(from, to);
+      number = call(() => raw.load(piece, number));
+      from = to;
+    }
+  }
+}
+
+/** All lines of a log as bytes, taken out of the module in pieces for the same reason. */
+export function linesOf(raw: RawSession): Uint8Array[] {
+  const pieces: Uint8Array[] = [];
+  const length = call(() => raw.len());
+  for (let from = 0; from < length; from += PIECE_EVENTS) pieces.push(call(() => raw.lines(from, Math.min(from + PIECE_EVENTS, length))));
+  return pieces;
+}
+const PIECE_EVENTS = 1024;
 
 /** Reads events of a log; one whose payload turns out to be damaged costs itself alone, and `warn` hears of it. */
 export function readEvents(raw: RawSession, from: number, to: number, warn: (code: string, message: string) => void): SessionEvent[] {

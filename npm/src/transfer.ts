@@ -7,13 +7,14 @@ import { joinBytes } from "./persist.js";
 import { encodeEntry, type Entry } from "./records.js";
 import { call } from "./runtime.js";
 import type { Session } from "./session.js";
-import { decode, encode } from "./stored.js";
+import { decode, encode, linesOf, memberText } from "./stored.js";
 
 export interface ImportReport { lost: string[]; damaged: Array<{ line: number; bytes: number }> }
 
 /** A session on its way in. */
 interface Export {
-  header: { [key: string]: unknown };
+  /** JSON text. */
+  header: string;
   /** The record entry as text, when the export has one. */
   record: string | null;
   body: Uint8Array;
@@ -34,7 +35,7 @@ export function exportAs(format: ExportFormat, raw: RawSession, entry: Entry, bl
   }
   const header = call(() => raw.header());
   const first = encode(`{"sessionlog":1,"header":${header},"entry":${decode(encodeEntry(entry))}}\n`);
-  return { bytes: joinBytes([first, call(() => raw.lines(0, raw.len())), call(() => raw.damaged_bytes()), ...blobs]), lost: [] };
+  return { bytes: joinBytes([first, ...linesOf(raw), call(() => raw.damaged_bytes()), ...blobs]), lost: [] };
 }
 
 export function readExport(format: ExportFormat, bytes: Uint8Array, fallback: ForeignDefaults): Export {
@@ -51,9 +52,10 @@ export function readExport(format: ExportFormat, bytes: Uint8Array, fallback: Fo
     throw new SessionLogError("corrupt", "this is not an export of a session", { line: 1 });
   }
   if (first.sessionlog > 1) throw new SessionLogError("newer_format", "the export was written by a newer version", { format: first.sessionlog });
-  const entryAt = text.indexOf(',"entry":');
-  const record = entryAt < 0 ? null : text.slice(entryAt + ',"entry":'.length, -1);
-  return { header: first.header, record, ...splitBlobs(end < 0 ? new Uint8Array() : bytes.subarray(end + 1)), events: [], firstLine: 2 };
+  return {
+    header: memberText(text, "header") as string, record: memberText(text, "entry") ?? null,
+    ...splitBlobs(end < 0 ? new Uint8Array() : bytes.subarray(end + 1)), events: [], firstLine: 2,
+  };
 }
 
 export interface ForeignDefaults { id: string; now: number }
@@ -73,7 +75,7 @@ function readForeign(format: ExportFormat, text: string, fallback: ForeignDefaul
     ...(head.cwd?.startsWith("/") === true ? { cwd: head.cwd } : {}),
   };
   const entry = record === null ? null : `{"archived":false,"unarchivedAt":null,"events":0,"record":${record}}`;
-  return { header, record: entry, body: new Uint8Array(), events, blobs: [], firstLine: 1, lost };
+  return { header: JSON.stringify(header), record: entry, body: new Uint8Array(), events, blobs: [], firstLine: 1, lost };
 }
 
 /** Appends what came from a foreign format; a compaction there counts from the first event of the import. */

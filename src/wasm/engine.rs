@@ -18,7 +18,7 @@ use crate::core::event::{self, Declaration};
 use crate::core::id::IdSource;
 use crate::core::interop::{Format, Outgoing};
 use crate::core::json::{self, Object, Surrogates, Value};
-use crate::core::log::{NewEvent, Salt};
+use crate::core::log::{NewEvent, Salt, line};
 use crate::core::session::rescrub::{self, StoredEvent};
 use crate::core::session::{self, Boundary, Closer, Session};
 
@@ -107,11 +107,22 @@ impl RawEnv {
         Ok(self.wrap(Session::new(header)))
     }
 
-    /// Makes a session from its stored header (JSON text); the events before `first` are given later (`prepend`).
-    pub fn open(&self, header: &str, first: Option<f64>) -> std::result::Result<RawSession, JsValue> {
+    /// Makes a session from its stored header (JSON text), under another id when one is given; the events before `first` are
+    /// given later (`prepend`).
+    pub fn open(
+        &self,
+        header: &str,
+        id: Option<String>,
+        first: Option<f64>,
+    ) -> std::result::Result<RawSession, JsValue> {
         let header = json::parse(header, Surrogates::Replace).map_err(throw)?;
         match header {
-            Value::Object(header) => Ok(self.wrap(Session::starting_at(header, first.unwrap_or(0.0) as u64))),
+            Value::Object(mut header) => {
+                if let Some(id) = id {
+                    header.set("id", id);
+                }
+                Ok(self.wrap(Session::starting_at(header, first.unwrap_or(0.0) as u64)))
+            }
             _ => Err(throw(Error::new(Kind::Corrupt, "a session header must be an object"))),
         }
     }
@@ -216,12 +227,11 @@ impl RawSession {
         self.session.borrow_mut().seed(events, || salts.next().unwrap_or_default()).map_err(throw)
     }
 
-    /// Appends stored lines.
-    pub fn load(&self, lines: &[u8]) -> std::result::Result<(), JsValue> {
+    /// Appends stored lines, the first of which is line `number` of the whole. Returns the number of the line after them.
+    pub fn load(&self, lines: Vec<u8>, number: f64) -> std::result::Result<f64, JsValue> {
         // Lines of ours carry their salts; one drawn for the rest is enough, since it is shared by foreign lines only.
         let salt: Salt = self.env.take()?;
-        self.session.borrow_mut().load(lines, || salt);
-        Ok(())
+        Ok(self.session.borrow_mut().load(lines, number as u64, || salt) as f64)
     }
 
     /// Appends stored lines of which some may have been loaded before.
@@ -334,8 +344,17 @@ impl RawSession {
     }
 
     /// Returns stored lines from `from` up to but not including `to`.
-    pub fn lines(&self, from: f64, to: f64) -> Vec<u8> {
-        self.session.borrow().lines(from as u64, to as u64).into_bytes()
+    pub fn lines(&self, from: f64, to: f64) -> Uint8Array {
+        let session = self.session.borrow();
+        let pieces = session.pieces(from as u64, to as u64);
+        let out = Uint8Array::new_with_length(pieces.iter().map(|piece| piece.len() as u32).sum());
+        let mut at = 0;
+        for piece in &pieces {
+            let end = at + piece.len() as u32;
+            out.subarray(at, end).copy_from(piece.as_bytes());
+            at = end;
+        }
+        out
     }
 
     /// Returns events as JSON text of an array.
@@ -597,6 +616,13 @@ pub fn raw_declare_event(kind: &str, durable: bool, ignorable: bool) -> std::res
 #[wasm_bindgen]
 pub fn raw_event_class(kind: &str) -> u32 {
     event::declaration(kind).map_or(0, |d| if d.durable { 2 } else { 1 } + if d.ignorable { 4 } else { 0 })
+}
+
+/// Returns the text of one member of an object (JSON text), as it is written there.
+#[wasm_bindgen]
+pub fn raw_member(text: &str, key: &str) -> std::result::Result<Option<String>, JsValue> {
+    let members = line::members(text).map_err(throw)?;
+    Ok(members.into_iter().find(|(name, _)| name == key).map(|(_, text)| text.to_owned()))
 }
 
 /// Checks a session id.

@@ -49,6 +49,44 @@ test("G09: the text of numbers and the order of members survive import, fork, st
   assert.deepEqual(lines(await texted(other, "x1")), lines(first));
 });
 
+test("G09: the text of numbers in a header survives import, fork, store and export", async () => {
+  const header = '{"version":1,"id":"n1","createdAt":5,"future":{"b":9007199254740993,"a":1.50},"cwd":"/w"}';
+  const backend = memoryBackend();
+  const store = await SessionStore.open(custom(backend));
+  const { session } = await store.importSession(`{"sessionlog":1,"header":${header}}\n${line(0)}\n`);
+  assert.deepEqual([session.id, session.header.cwd, session.seq], ["n1", "/w", 1]);
+  store.fork("n1", { id: "child" });
+  await store.importSession(`{"header":${header},"sessionlog":1}\n${line(0)}\n`, { id: "other" });
+  await store.dispose();
+  const again = await SessionStore.open(custom(backend));
+  await again.resume("n1");
+  for (const id of ["n1", "other"]) assert.ok((await texted(again, id)).startsWith(`{"sessionlog":1,"header":${header.replace("n1", id)},`), id);
+  assert.ok((await again.resume("child")).seq > 0);
+});
+
+test("B01: damaged lines are numbered through an import of many pieces, and the rest comes out as it went in", async () => {
+  const source = await open();
+  const session = source.create("big");
+  for (let i = 0; i < 60; i++) say(session, `${i} é ${"x".repeat(60_000)}`);
+  const lines = (await texted(source, "big")).trimEnd().split("\n");
+  lines.splice(50, 0, "true");
+  lines.splice(20, 0, lines[30], '{"seq":');
+  const bad = [[22, 7], [53, 4]];
+  const backend = memoryBackend();
+  const store = await SessionStore.open(custom(backend));
+  const { session: loaded, report } = await store.importSession(`${lines.join("\n")}\n`);
+  // The line that came early stands for itself: those it overtook are lost to it, and it is no damage.
+  const early = report.damaged.filter(({ bytes }) => bytes > 100);
+  assert.deepEqual(report.damaged.filter(({ bytes }) => bytes <= 100), bad.map(([at, bytes]) => ({ line: at, bytes })));
+  assert.equal(early.length + loaded.events.length, 60);
+  const text = await texted(store, "big");
+  for (const one of lines.slice(1)) assert.ok(text.includes(`${one}\n`));
+  await store.dispose();
+  const again = await SessionStore.open(custom(backend));
+  await again.resume("big");
+  assert.deepEqual((await texted(again, "big")).split("\n").sort(), text.split("\n").sort());
+});
+
 test("B01: line ends of another system, a mark before the text, and blank lines cost nothing", async () => {
   const store = await open();
   const session = store.create("s1", { meta: { cwd: "/w" } });

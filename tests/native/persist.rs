@@ -471,7 +471,7 @@ impl Writer {
         let (start, end) = layout::segment_range(ID, 0);
         let keys = disk.borrow().memory.0.list(&start, &end, ListOptions::default()).unwrap();
         let mut stored = empty();
-        stored.load(&disk.borrow().lines(), || [7; 16]);
+        stored.load(disk.borrow().lines(), 1, || [7; 16]);
         let last = stored.log().len().checked_sub(1).and_then(|seq| stored.log().event(seq)).map(|event| event.id);
         if last.is_none_or(|id| !self.doubtful.contains(&id)) {
             self.doubtful.clear();
@@ -560,7 +560,7 @@ fn resume(world: &mut World) -> Option<Writer> {
     world.disk.borrow().memory.0.transact(&batch).unwrap();
     writer.fence = Some(next);
     let lines = world.disk.borrow().lines();
-    writer.session.load(&lines, || [7; 16]);
+    writer.session.load(lines, 1, || [7; 16]);
     for (id, place) in &world.book.durable {
         assert_eq!(writer.session.log().event(*place).map(|event| event.id), Some(*id), "acknowledged, then reopened");
     }
@@ -674,7 +674,7 @@ fn settle(world: &mut World, writers: &mut [Writer]) {
 
 fn judge(world: &World) {
     let mut session = empty();
-    session.load(&world.disk.borrow().lines(), || [7; 16]);
+    session.load(world.disk.borrow().lines(), 1, || [7; 16]);
     assert_eq!(session.damaged(), [], "damaged lines");
     assert_eq!(session.verify(), None, "the digest chain");
     let found: Vec<EventId> = session.log().iter().map(|event| event.id).collect();

@@ -86,7 +86,7 @@ impl World {
             session.stored.truncate(end);
         }
         let mut again = Session::new(session.live.header().clone());
-        again.load(session.stored.as_bytes(), || [0; 16]);
+        again.load(session.stored.clone().into(), 1, || [0; 16]);
         let kept = again.log().len() as usize;
         assert!(kept == keep || (torn && kept + 1 == keep), "a torn tail costs one event at most: {kept} of {keep}");
         assert_eq!(again.damaged().len(), usize::from(torn && kept < keep));
@@ -100,7 +100,7 @@ impl World {
     fn conflict(&mut self, at: usize) {
         let header = self.sessions[at].live.header().clone();
         let mut other = Session::new(header);
-        other.load(self.sessions[at].stored.as_bytes(), || [0; 16]);
+        other.load(self.sessions[at].stored.clone().into(), 1, || [0; 16]);
         let id = self.ids.next_id();
         let data = "{\"text\":\"theirs\"}".to_owned();
         let event = NewEvent {
@@ -179,7 +179,7 @@ impl World {
             }
             assert_eq!(session.live.verify(), None);
             let mut replay = Session::new(session.live.header().clone());
-            replay.load(session.live.lines(0, log.len()).as_bytes(), || [9; 16]);
+            replay.load(session.live.lines(0, log.len()).into(), 1, || [9; 16]);
             assert_eq!(replay.log().head(), log.head(), "replay equals live");
             assert_eq!(replay.state(), session.live.state());
             assert_eq!(replay.verify(), None);

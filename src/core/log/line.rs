@@ -4,6 +4,7 @@
 //! and its length in bytes before it, so that a whole store can be indexed without parsing payloads, and a torn or
 //! overwritten line is found at once.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::{Digest, NewEvent, Salt, push_hex, unhex};
@@ -23,7 +24,7 @@ pub struct Line<'a> {
     /// When it was appended.
     pub at: Millis,
     /// Event type.
-    pub kind: std::borrow::Cow<'a, str>,
+    pub kind: Cow<'a, str>,
     /// Salt of the payload digest, when the line carries one.
     pub salt: Option<Salt>,
     /// Chain digest, when the line carries one.
@@ -33,7 +34,7 @@ pub struct Line<'a> {
     /// What was worked out about the event: JSON text.
     pub note: Option<&'a str>,
     /// Envelope members unknown to this version: JSON text of an object.
-    pub extra: Option<String>,
+    pub extra: Option<Cow<'a, str>>,
     /// The payload: JSON text.
     pub data: &'a str,
 }
@@ -70,7 +71,9 @@ pub struct Beside<'a> {
 /// Appends one event as a line with its line feed.
 pub fn write(out: &mut String, event: &EventView<'_>, beside: &Beside<'_>) {
     // Writing into a string cannot fail.
-    let _ = write!(out, "{{\"seq\":{},\"id\":\"{}\",\"at\":{},\"type\":", event.seq, event.id, event.at);
+    let _ = write!(out, "{{\"seq\":{},\"id\":\"", event.seq);
+    push_hex(out, &event.id.0.to_be_bytes());
+    let _ = write!(out, "\",\"at\":{},\"type\":", event.at);
     json::write_string(out, event.kind);
     out.push_str(",\"salt\":\"");
     push_hex(out, &beside.salt);
@@ -116,10 +119,18 @@ impl<'a> Cursor<'a> {
         Some(())
     }
 
-    fn upto(&mut self, end: &str) -> Option<&'a str> {
+    fn upto(&mut self, end: char) -> Option<&'a str> {
         let (before, after) = self.0.split_once(end)?;
         self.0 = after;
         Some(before)
+    }
+
+    /// Takes hexadecimal digits of a known number of bytes, and the quote after them.
+    fn hex<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (digits, rest) = self.0.split_at_checked(N * 2)?;
+        self.0 = rest;
+        self.eat("\"")?;
+        unhex(digits)
     }
 
     fn integer<T: std::str::FromStr>(&mut self) -> Option<T> {
@@ -149,26 +160,26 @@ fn first_value(text: &str) -> Option<usize> {
 }
 
 /// Reads a line in exactly the form that `write` gives it, without looking into the payload.
-fn read_own(line: &str) -> Option<Line<'_>> {
+pub fn read_own(line: &str) -> Option<Line<'_>> {
     let mut rest = Cursor(line);
     rest.eat("{\"seq\":")?;
     let seq = rest.integer()?;
     rest.eat(",\"id\":\"")?;
-    let id = EventId::parse(rest.upto("\"")?)?;
+    let id = EventId(u64::from_be_bytes(rest.hex()?));
     rest.eat(",\"at\":")?;
     let at = rest.integer()?;
     rest.eat(",\"type\":\"")?;
-    let kind = rest.upto("\"")?;
+    let kind = rest.upto('"')?;
     if kind.contains('\\') {
         return None;
     }
     rest.eat(",\"salt\":\"")?;
-    let salt = unhex(rest.upto("\"")?)?;
+    let salt = rest.hex()?;
     rest.eat(",\"digest\":\"")?;
-    let digest = unhex(rest.upto("\"")?)?;
+    let digest = rest.hex()?;
     let mut was = None;
     if rest.eat(",\"was\":\"").is_some() {
-        was = Some(unhex(rest.upto("\"")?)?);
+        was = Some(rest.hex()?);
     }
     let mut note = None;
     if rest.eat(",\"note\":").is_some() {
@@ -176,7 +187,7 @@ fn read_own(line: &str) -> Option<Line<'_>> {
     }
     let mut extra = None;
     if rest.eat(",\"extra\":").is_some() {
-        extra = Some(rest.object()?.to_owned());
+        extra = Some(rest.object()?.into());
     }
     rest.eat(",\"bytes\":")?;
     let bytes: usize = rest.integer()?;
@@ -184,9 +195,7 @@ fn read_own(line: &str) -> Option<Line<'_>> {
     let data = rest.0.strip_suffix('}')?;
     let whole = data.len() == bytes && data.starts_with('{') && data.ends_with('}');
     // A run of NULs in the middle keeps the length; no control character stands in JSON text of ours.
-    // (Every byte is looked at, without a way out: that is several at a time.)
-    let has_control = data.bytes().fold(false, |found, b| found | (b < 0x20));
-    (whole && !has_control).then_some(Line {
+    (whole && !has_control(data)).then_some(Line {
         seq,
         id,
         at,
@@ -198,6 +207,16 @@ fn read_own(line: &str) -> Option<Line<'_>> {
         extra,
         data,
     })
+}
+
+/// Says whether a text holds a control character; looks at eight bytes at a time, without a way out.
+fn has_control(text: &str) -> bool {
+    let (eights, rest) = text.as_bytes().as_chunks::<8>();
+    let found = eights.iter().fold(0, |found, eight| {
+        let bytes = u64::from_ne_bytes(*eight);
+        found | (bytes.wrapping_sub(0x2020_2020_2020_2020) & !bytes)
+    });
+    found & 0x8080_8080_8080_8080 != 0 || rest.iter().any(|b| *b < 0x20)
 }
 
 /// Reads a line whose members stand in any order, as other writers and seeds give it.
@@ -237,7 +256,7 @@ fn read_any(line: &str) -> Result<Line<'_>> {
         digest: text("digest")?.as_deref().and_then(unhex),
         was: text("was")?.as_deref().and_then(unhex),
         note: find("note").filter(|n| n.starts_with('{')),
-        extra: (!extra.is_empty()).then(|| extra.to_text()),
+        extra: (!extra.is_empty()).then(|| extra.to_text().into()),
         data,
     })
 }
@@ -306,6 +325,21 @@ mod tests {
             r#" { "data" : {"b":1.50} , "type":"x", "future":{"k":1e2}, "at":5.0,"id":"0000000000000abc","seq":0 } "#;
         let read = read(loose).unwrap();
         assert_eq!((read.data, read.at, read.extra.as_deref()), ("{\"b\":1.50}", 5, Some("{\"future\":{\"k\":1e2}}")));
+    }
+
+    #[test]
+    fn control_characters_are_found_wherever_they_stand() {
+        for len in 0..40 {
+            let text = "aé ~".repeat(len);
+            assert!(!has_control(&text));
+            for at in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
+                for control in ['\0', '\t', '\u{1f}'] {
+                    let mut text = text.clone();
+                    text.insert(at, control);
+                    assert!(has_control(&text), "{text:?}");
+                }
+            }
+        }
     }
 
     /// B01, torn and overwritten lines

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use sha2::{Digest as _, Sha256};
 
 use super::error::{Error, Kind, Result};
-use super::event::EventView;
+use super::event::{self, EventView};
 use super::id::EventId;
 use super::time::Millis;
 
@@ -45,22 +45,46 @@ pub struct NewEvent<'a> {
     pub extra: Option<&'a str>,
 }
 
+/// A part of a segment's text.
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    start: usize,
+    len: usize,
+}
+
+impl Span {
+    /// Where `part` stands in `whole`, of which it is a part.
+    fn within(whole: &str, part: &str) -> Span {
+        Span { start: part.as_ptr().addr().saturating_sub(whole.as_ptr().addr()), len: part.len() }
+    }
+
+    fn end(self) -> usize {
+        self.start + self.len
+    }
+
+    fn of(self, text: &str) -> &str {
+        text.get(self.start..self.end()).unwrap_or_default()
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Entry {
     id: EventId,
     at: Millis,
     kind: Rc<str>,
-    start: usize,
-    data: usize,
-    note: usize,
-    extra: usize,
+    data: Span,
+    note: Span,
+    extra: Span,
     salt: Salt,
-    was: Option<Digest>,
+    /// Rare, so it takes no room in the others.
+    was: Option<Box<Digest>>,
 }
 
 #[derive(Debug, Default)]
 struct Segment {
     text: String,
+    /// Whether the text is the lines of the events as they were stored, and nothing else.
+    is_lines: bool,
     entries: Vec<Entry>,
     /// Chain digests of the first entries, worked out when they are first asked for.
     digests: RefCell<Vec<Digest>>,
@@ -70,47 +94,53 @@ struct Segment {
 
 impl Segment {
     fn has_blobs(&self) -> bool {
-        self.text.contains("\"blob\"")
+        // A search for one character takes eight bytes at a time.
+        let is_name = |at: usize| self.text.get(at.wrapping_sub(1)..).is_some_and(|text| text.starts_with("\"blob\""));
+        self.text.match_indices('b').any(|(at, _)| is_name(at))
     }
 
     fn push(&mut self, event: &NewEvent<'_>, kind: Rc<str>) {
-        let start = self.text.len();
-        self.text.push_str(event.data);
-        self.text.push_str(event.note.unwrap_or_default());
-        self.text.push_str(event.extra.unwrap_or_default());
+        let mut put = |part: &str| {
+            let start = self.text.len();
+            self.text.push_str(part);
+            Span { start, len: part.len() }
+        };
         self.entries.push(Entry {
             id: event.id,
             at: event.at,
             kind,
-            start,
-            data: event.data.len(),
-            note: event.note.map_or(0, str::len),
-            extra: event.extra.map_or(0, str::len),
+            data: put(event.data),
+            note: put(event.note.unwrap_or_default()),
+            extra: put(event.extra.unwrap_or_default()),
             salt: event.salt,
-            was: event.was,
+            was: event.was.map(Box::new),
         });
-    }
-
-    fn slice(&self, start: usize, len: usize) -> &str {
-        self.text.get(start..start + len).unwrap_or_default()
     }
 
     fn view(&self, at: usize, seq: u64) -> Option<EventView<'_>> {
         let entry = self.entries.get(at)?;
-        let note = self.slice(entry.start + entry.data, entry.note);
+        let note = entry.note.of(&self.text);
         Some(EventView {
             seq,
             id: entry.id,
             at: entry.at,
             kind: &entry.kind,
-            data: self.slice(entry.start, entry.data),
+            data: entry.data.of(&self.text),
             note: (!note.is_empty()).then_some(note),
         })
     }
 
     fn extra(&self, entry: &Entry) -> Option<&str> {
-        let extra = self.slice(entry.start + entry.data + entry.note, entry.extra);
+        let extra = entry.extra.of(&self.text);
         (!extra.is_empty()).then_some(extra)
+    }
+
+    /// The stored lines of the events `from..to`.
+    fn lines(&self, from: usize, to: usize) -> Option<&str> {
+        // The payload is the last member of a line.
+        let end_of = |at: usize| self.entries.get(at).map(|entry| entry.data.end() + "}\n".len());
+        let start = from.checked_sub(1).map_or(Some(0), end_of)?;
+        self.text.get(start..end_of(to.checked_sub(1)?)?).filter(|_| self.is_lines)
     }
 }
 
@@ -185,6 +215,44 @@ impl Log {
         seq
     }
 
+    /// Takes stored lines over as they are when all of them are in our own form and go on where this log ends; else gives
+    /// the text back.
+    pub fn adopt(&mut self, text: String) -> std::result::Result<(), String> {
+        let mut segment = Segment { is_lines: true, ..Segment::default() };
+        for line in text.split_inclusive('\n') {
+            let seq = self.len() + segment.entries.len() as u64;
+            let own = line.strip_suffix('\n').and_then(line::read_own);
+            let Some(own) = own.filter(|own| own.seq == seq && own.kind != event::LOST) else { return Err(text) };
+            let span = |part: Option<&str>| part.map(|part| Span::within(&text, part)).unwrap_or_default();
+            segment.entries.push(Entry {
+                id: own.id,
+                at: own.at,
+                kind: self.intern(&own.kind),
+                data: span(Some(own.data)),
+                note: span(own.note),
+                extra: span(own.extra.as_deref()),
+                salt: own.salt.unwrap_or_default(),
+                was: own.was.map(Box::new),
+            });
+            segment.digests.get_mut().extend(own.digest);
+        }
+        segment.text = text;
+        self.close_tail();
+        self.tail = segment;
+        self.close_tail();
+        Ok(())
+    }
+
+    /// Returns the stored lines of the events from `from` on, and how many these are, when they were taken over as they are.
+    pub fn stored_lines(&self, from: u64, to: u64) -> Option<(&str, u64)> {
+        let after = self.shared.partition_point(|s| s.start <= from);
+        let slice = self.shared.get(after.checked_sub(1)?)?;
+        let first = usize::try_from(from - slice.start).ok()?;
+        let last = usize::try_from(to - slice.start).ok()?.min(slice.count);
+        let lines = slice.segment.lines(first, last).filter(|_| first < last)?;
+        Some((lines, (last - first) as u64))
+    }
+
     fn intern(&mut self, kind: &str) -> Rc<str> {
         if let Some(known) = self.kinds.iter().find(|k| &***k == kind) {
             return known.clone();
@@ -202,6 +270,7 @@ impl Log {
         let mut segment = std::mem::take(&mut self.tail);
         segment.text.shrink_to_fit();
         segment.entries.shrink_to_fit();
+        segment.digests.get_mut().shrink_to_fit();
         self.shared.push(Slice { start: self.tail_start, count, segment: Rc::new(segment) });
         self.tail_start += count as u64;
     }
@@ -221,7 +290,7 @@ impl Log {
         }
         let keep = usize::try_from(len - self.tail_start).unwrap_or(usize::MAX);
         if let Some(entry) = self.tail.entries.get(keep) {
-            self.tail.text.truncate(entry.start);
+            self.tail.text.truncate(entry.data.start);
             self.tail.entries.truncate(keep);
             self.tail.digests.borrow_mut().truncate(keep);
         }
@@ -283,7 +352,7 @@ impl Log {
 
     /// Returns what the payload digest was before the payload was rewritten.
     pub fn was(&self, seq: u64) -> Option<Digest> {
-        self.entry(seq)?.was
+        self.entry(seq)?.was.as_deref().copied()
     }
 
     /// Returns the members of an event's envelope that this version does not know.
@@ -365,7 +434,7 @@ impl Log {
             let Some((segment, at)) = self.place(seq) else { continue };
             let (Some(view), Some(entry)) = (segment.view(at, seq), segment.entries.get(at)) else { continue };
             let new = rewrite(view)?;
-            let old = entry.was.unwrap_or_else(|| payload_digest_of(segment, entry));
+            let old = payload_digest_of(segment, entry);
             out.append(&NewEvent {
                 id: view.id,
                 at: view.at,
@@ -373,7 +442,7 @@ impl Log {
                 data: new.as_ref().map_or(view.data, |(data, _)| data),
                 note: view.note,
                 salt: new.as_ref().map_or(entry.salt, |(_, salt)| *salt),
-                was: if new.is_some() { Some(old) } else { entry.was },
+                was: if new.is_some() { Some(old) } else { entry.was.as_deref().copied() },
                 extra: segment.extra(entry),
             });
         }
@@ -382,7 +451,7 @@ impl Log {
 }
 
 fn payload_digest_of(segment: &Segment, entry: &Entry) -> Digest {
-    entry.was.unwrap_or_else(|| payload_digest(&entry.salt, segment.slice(entry.start, entry.data)))
+    entry.was.as_deref().copied().unwrap_or_else(|| payload_digest(&entry.salt, entry.data.of(&segment.text)))
 }
 
 fn extend_digests(segment: &Segment, start: u64, before: Digest, upto: usize) -> Option<Digest> {
@@ -425,33 +494,59 @@ pub fn hex(bytes: &[u8]) -> String {
 
 /// Appends bytes as lower-case hexadecimal digits.
 pub fn push_hex(out: &mut String, bytes: &[u8]) {
-    let digit = |nibble: u8| char::from(if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 });
-    for b in bytes {
-        out.push(digit(b >> 4));
-        out.push(digit(b & 15));
+    // In pieces, not digit by digit: every event is written with some 100 of them.
+    for piece in bytes.chunks(4) {
+        let mut four = [0; 4];
+        four.iter_mut().zip(piece).for_each(|(to, from)| *to = *from);
+        let digits = digits_of(nibbles_of(four)).to_be_bytes();
+        let digits = digits.get(..piece.len() * 2).and_then(|digits| std::str::from_utf8(digits).ok());
+        out.push_str(digits.unwrap_or_default());
     }
 }
 
-/// Reads lower-case hexadecimal digits of a known number of bytes.
+/// Reads lower-case hexadecimal digits of a known number of bytes, a multiple of four.
 pub fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let digits = text.as_bytes();
-    if digits.len() != N * 2 {
+    let (eights, rest) = text.as_bytes().as_chunks::<8>();
+    let mut out = [0; N];
+    let (fours, odd) = out.as_chunks_mut::<4>();
+    if !rest.is_empty() || !odd.is_empty() || eights.len() != fours.len() {
         return None;
     }
-    let nibble = |digit: u8| match digit {
-        b'0'..=b'9' => digit - b'0',
-        b'a'..=b'f' => digit - b'a' + 10,
-        _ => 0xff,
-    };
-    let mut out = [0; N];
-    let mut seen = 0;
-    for (byte, pair) in out.iter_mut().zip(digits.chunks_exact(2)) {
-        let &[high, low] = pair else { return None };
-        let (high, low) = (nibble(high), nibble(low));
-        seen |= high | low;
-        *byte = high << 4 | (low & 15);
+    // Eight digits at a time, and no way out before the end: every line that is loaded has a hundred of them.
+    let mut wrong = 0;
+    for (four, eight) in fours.iter_mut().zip(eights) {
+        let digits = u64::from_be_bytes(*eight);
+        let letters = (digits >> 6) & EACH;
+        let nibbles = (digits & (EACH * 0xf)) + letters * 9;
+        wrong |= (nibbles & (EACH * 0xf0)) | (digits_of(nibbles) ^ digits);
+        *four = bytes_of(nibbles);
     }
-    (seen < 16).then_some(out)
+    (wrong == 0).then_some(out)
+}
+
+/// One in each byte.
+const EACH: u64 = 0x0101_0101_0101_0101;
+
+/// Spreads four bytes over eight, half a byte in each.
+fn nibbles_of(bytes: [u8; 4]) -> u64 {
+    let bytes = u64::from(u32::from_be_bytes(bytes));
+    let pairs = (bytes | bytes << 16) & 0x0000_ffff_0000_ffff;
+    let singles = (pairs | pairs << 8) & 0x00ff_00ff_00ff_00ff;
+    (singles | singles << 4) & (EACH * 0xf)
+}
+
+/// The way back.
+fn bytes_of(nibbles: u64) -> [u8; 4] {
+    let singles = (nibbles | nibbles >> 4) & 0x00ff_00ff_00ff_00ff;
+    let pairs = (singles | singles >> 8) & 0x0000_ffff_0000_ffff;
+    let [_, _, _, _, bytes @ ..] = (pairs | pairs >> 16).to_be_bytes();
+    bytes
+}
+
+/// Makes digits of eight numbers below 16.
+fn digits_of(nibbles: u64) -> u64 {
+    let letters = ((nibbles + EACH * 6) >> 4) & EACH;
+    nibbles + EACH * u64::from(b'0') + letters * u64::from(b'a' - b'0' - 10)
 }
 
 /// Makes the error for a sequence number outside the log.
@@ -542,9 +637,23 @@ mod tests {
 
     #[test]
     fn hexadecimal_round_trips_and_refuses_other_text() {
-        assert_eq!(unhex::<3>(&hex(&[0, 171, 255])), Some([0, 171, 255]));
-        for bad in ["", "00ab", "00ABff", "00xxff", "é0ab"] {
-            assert_eq!(unhex::<3>(bad), None, "{bad}");
+        for n in 0..=255 {
+            let bytes = [n, 255 - n, n / 16, n % 16, 0, 171, 255, n];
+            let text: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+            assert_eq!((hex(&bytes), unhex(&text)), (text.clone(), Some(bytes)));
+            assert_eq!(hex(bytes.get(..3).unwrap()), &text[..6]);
+            // Every other character, in every place.
+            let odd = char::from(n);
+            if !(odd.is_ascii_digit() || ('a'..='f').contains(&odd)) {
+                for at in 0..8 {
+                    let mut text = "00af19c0".to_owned();
+                    text.replace_range(at..=at, &odd.to_string());
+                    assert_eq!(unhex::<4>(&text), None, "{text:?}");
+                }
+            }
+        }
+        for bad in ["", "00ab00a", "00ab00ab0", "00ab00ab00ab00ab", "0é0ab0"] {
+            assert_eq!(unhex::<4>(bad), None, "{bad}");
         }
     }
 

@@ -4,6 +4,7 @@ mod closers;
 pub mod rescrub;
 mod state;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 
 use super::error::{Error, Kind, Result};
@@ -43,6 +44,9 @@ pub struct Damaged {
 /// So many events may be missing from what is loaded; more are a line that lies about its number, and would cost memory.
 const MAX_LOST: u64 = 100_000;
 
+/// Fewer bytes of stored lines than this are put behind the others instead of being kept as a segment of their own.
+const ADOPTED_BYTES: usize = 64 * 1024;
+
 /// One session in memory.
 #[derive(Debug)]
 pub struct Session {
@@ -50,12 +54,14 @@ pub struct Session {
     log: Log,
     state: State,
     damaged: RefCell<Vec<Damaged>>,
+    /// How many more events may turn out to be lost.
+    room: u64,
 }
 
 impl Session {
     /// Makes an empty session.
     pub fn new(header: Object) -> Self {
-        Session { header, log: Log::new(), state: State::default(), damaged: RefCell::default() }
+        Session { header, log: Log::new(), state: State::default(), damaged: RefCell::default(), room: MAX_LOST }
     }
 
     /// Makes a session whose events before `first` are read later (see [`Session::prepend`]).
@@ -147,35 +153,54 @@ impl Session {
         Ok(())
     }
 
-    /// Appends stored lines. A damaged line costs itself alone: it is kept and listed by [`Session::damaged`].
+    /// Appends stored lines, the first of which is line `number` of the whole. Returns the number of the line after them.
     ///
-    /// Lines that this session already holds are passed over; another event of the same number is damage. `salt` stands in
-    /// for lines that carry none.
-    pub fn load(&mut self, bytes: &[u8], mut salt: impl FnMut() -> Salt) {
-        let mut room = MAX_LOST;
-        for (number, raw) in (1..).zip(bytes.split(|b| *b == b'\n')) {
+    /// A damaged line costs itself alone: it is kept and listed by [`Session::damaged`]. Lines that this session already
+    /// holds are passed over; another event of the same number is damage. `salt` stands in for lines that carry none.
+    pub fn load(&mut self, bytes: Vec<u8>, number: u64, salt: impl FnMut() -> Salt) -> u64 {
+        if bytes.len() < ADOPTED_BYTES {
+            return self.load_lines(&bytes, number, salt);
+        }
+        let from = self.log.len();
+        let refused = match String::from_utf8(bytes) {
+            Ok(text) => self.log.adopt(text).err().map(String::into_bytes),
+            Err(error) => Some(error.into_bytes()),
+        };
+        if let Some(bytes) = refused {
+            return self.load_lines(&bytes, number, salt);
+        }
+        for event in self.log.range(from, self.log.len()) {
+            self.state.see(event.seq, event.kind, event.data);
+        }
+        number + (self.log.len() - from)
+    }
+
+    fn load_lines(&mut self, bytes: &[u8], mut number: u64, mut salt: impl FnMut() -> Salt) -> u64 {
+        // What stands behind the last line feed is a line as well, if anything does.
+        for raw in bytes.split_inclusive(|b| *b == b'\n') {
+            let raw = raw.strip_suffix(b"\n").unwrap_or(raw);
             // Another system may have ended the lines its own way.
             let raw = raw.strip_suffix(b"\r").unwrap_or(raw);
-            if raw.is_empty() {
-                continue;
-            }
             let read = std::str::from_utf8(raw).ok().and_then(|text| line::read(text).ok());
             match read {
+                _ if raw.is_empty() => {}
                 Some(line) if self.log.event(line.seq).is_some_and(|held| held.id == line.id) => {}
-                Some(line) if (0..=room).contains(&line.seq.wrapping_sub(self.log.len())) => {
-                    room -= line.seq - self.log.len();
+                Some(line) if (0..=self.room).contains(&line.seq.wrapping_sub(self.log.len())) => {
+                    self.room -= line.seq - self.log.len();
                     self.take(&line, salt());
                 }
                 // Nothing to read, a number that another event has, or one from nowhere.
                 _ => self.damaged.borrow_mut().push(Damaged { line: number, bytes: raw.to_vec() }),
             }
+            number += 1;
         }
+        number
     }
 
     /// Appends stored lines of which some may have been loaded before: damaged ones among those are not listed again.
     pub fn load_again(&mut self, bytes: &[u8], salt: impl FnMut() -> Salt) {
         let known = self.damaged.take();
-        self.load(bytes, salt);
+        self.load_lines(bytes, 1, salt);
         // They come in the order of the first time, so each is found where the last search ended.
         let mut at = 0;
         let mut fresh = self.damaged.replace(known.clone());
@@ -199,9 +224,14 @@ impl Session {
 
     /// Fills up to `len` with placeholders for lost events, so that their numbers are never given again.
     pub fn pad(&mut self, len: u64, salt: Salt) {
+        if self.log.len() >= len {
+            return;
+        }
         while self.log.len() < len {
             self.append(&lost(salt));
         }
+        // Now the digests of the events behind them are taken over again, as they are stored.
+        self.log.digest(len - 1);
     }
 
     /// Takes out events whose payload is not JSON after all, and lists their lines as damaged; returns how many there were.
@@ -282,8 +312,23 @@ impl Session {
 
     /// Returns the events from `from` up to but not including `to` as stored lines.
     pub fn lines(&self, from: u64, to: u64) -> String {
-        let mut out = String::with_capacity(self.log.range(from, to).map(|e| e.data.len() + 256).sum());
-        for event in self.log.range(from, to) {
+        self.pieces(from, to).concat()
+    }
+
+    /// Returns the same in pieces; those that were kept as they came are lent.
+    pub fn pieces(&self, from: u64, to: u64) -> Vec<Cow<'_, str>> {
+        let to = to.min(self.log.len());
+        let mut out = Vec::new();
+        let mut made = String::new();
+        let mut seq = from;
+        while let Some(event) = self.log.event(seq).filter(|_| seq < to) {
+            if let Some((lines, count)) = self.log.stored_lines(seq, to) {
+                out.push(std::mem::take(&mut made).into());
+                out.push(lines.into());
+                seq += count;
+                continue;
+            }
+            seq += 1;
             let beside = Beside {
                 salt: self.log.salt(event.seq),
                 digest: self.log.digest(event.seq).unwrap_or_default(),
@@ -291,9 +336,10 @@ impl Session {
                 extra: self.log.extra(event.seq),
             };
             if event.kind != event::LOST {
-                line::write(&mut out, &event, &beside);
+                line::write(&mut made, &event, &beside);
             }
         }
+        out.push(made.into());
         out
     }
 
@@ -363,7 +409,7 @@ impl Session {
     /// Makes a child of the first `count` events (from [`Session::boundary`]), with closers when a turn is cut.
     pub fn fork(&mut self, count: u64, header: Object, allow_open_turn: bool) -> Result<(Session, Vec<Closer>)> {
         let log = self.log.fork(count);
-        let mut child = Session { header, log, state: State::default(), damaged: RefCell::default() };
+        let mut child = Session { log, ..Session::new(header) };
         if count == self.log.len() {
             child.state = self.state.clone();
         } else {

@@ -40,7 +40,7 @@ fn stored_lines_load_into_the_same_session() {
     let s = open_turn();
     let lines = s.lines(0, s.log().len());
     let mut loaded = session();
-    loaded.load(lines.as_bytes(), || [0; 16]);
+    loaded.load(lines.clone().into(), 1, || [0; 16]);
     assert_eq!(loaded.events_json(0, 99), s.events_json(0, 99));
     assert_eq!(loaded.lines(0, 99), lines);
     assert_eq!((loaded.verify(), loaded.state()), (None, s.state()));
@@ -54,14 +54,14 @@ fn the_earlier_events_may_come_later() {
         append(&mut s, "session/titled", r#"{"title":"t"}"#);
         let all = s.lines(0, 99);
         let mut late = Session::starting_at(header("s1", 5, Some("/w"), None).unwrap(), first);
-        late.load(s.lines(first, 99).as_bytes(), || [0; 16]);
+        late.load(s.lines(first, 99).into(), 1, || [0; 16]);
         assert_eq!((late.log().len(), late.log().first()), (6, first));
         assert!(late.log().range(0, first).next().is_none(), "absent until then");
         append(&mut late, "user/message", r#"{"text":"more"}"#);
         append(&mut s, "user/message", r#"{"text":"more"}"#);
         assert_eq!(late.lines(first, 99), s.lines(first, 99), "the chain goes on from what is there");
         let mut earlier = session();
-        earlier.load(all.as_bytes(), || [0; 16]);
+        earlier.load(all.into(), 1, || [0; 16]);
         late.prepend(earlier, [0; 16]);
         assert_eq!(late.lines(0, 99), s.lines(0, 99));
         assert_eq!((late.verify(), late.state(), late.log().first()), (None, s.state(), 0));
@@ -74,9 +74,9 @@ fn the_earlier_events_may_come_later() {
 fn earlier_events_that_were_lost_or_damaged_stay_so() {
     let s = open_turn();
     let mut late = Session::starting_at(header("s1", 5, Some("/w"), None).unwrap(), 3);
-    late.load(format!("{}no line\n", s.lines(3, 5)).as_bytes(), || [0; 16]);
+    late.load(format!("{}no line\n", s.lines(3, 5)).into(), 1, || [0; 16]);
     let mut earlier = session();
-    earlier.load(format!("{}broken\n", s.lines(0, 2)).as_bytes(), || [0; 16]);
+    earlier.load(format!("{}broken\n", s.lines(0, 2)).into(), 1, || [0; 16]);
     late.prepend(earlier, [0; 16]);
     assert_eq!((late.log().len(), late.verify()), (5, Some(2)));
     let damaged: Vec<_> = late.damaged().into_iter().map(|d| d.bytes).collect();
@@ -117,7 +117,7 @@ fn one_bad_record_costs_one_record() {
     lines.insert(4, vec![0; 16]);
     lines.insert(5, b"true".to_vec());
     let mut loaded = session();
-    loaded.load(&lines.join(&b'\n'), || [0; 16]);
+    loaded.load(lines.join(&b'\n'), 1, || [0; 16]);
     let damaged = loaded.damaged();
     assert_eq!(damaged.iter().map(|d| (d.line, d.bytes.len())).collect::<Vec<_>>(), [(3, 16), (5, 16), (6, 4)]);
     assert_eq!(loaded.log().event(1).unwrap().data, r#"{"text":"go"}"#);
@@ -126,7 +126,7 @@ fn one_bad_record_costs_one_record() {
     assert_eq!(loaded.events_json(0, 9).matches("\"seq\"").count(), 4);
     assert_eq!(append(&mut loaded, "user/message", "{}"), 5);
     let mut again = session();
-    again.load(loaded.lines(0, 9).as_bytes(), || [0; 16]);
+    again.load(loaded.lines(0, 9).into(), 1, || [0; 16]);
     assert_eq!((again.events_json(0, 9), again.damaged().len()), (loaded.events_json(0, 9), 0));
 }
 
@@ -201,7 +201,7 @@ fn a_rebase_puts_ours_after_theirs_and_nothing_twice() {
     let mut theirs = session();
     append(&mut theirs, "user/message", r#"{"text":"0"}"#);
     let mut ours = session();
-    ours.load(theirs.lines(0, 1).as_bytes(), || [0; 16]);
+    ours.load(theirs.lines(0, 1).into(), 1, || [0; 16]);
     let put = |s: &mut Session, id: u64, data: &str| {
         let event = NewEvent {
             id: EventId(id),
@@ -235,7 +235,7 @@ fn a_payload_that_turns_out_not_to_be_json_costs_its_event() {
     let broken = text.replace("message 2\"", "message 2!");
     assert_eq!(broken.len(), text.len());
     let mut loaded = Session::new(Object::default());
-    loaded.load(broken.as_bytes(), || [0; 16]);
+    loaded.load(broken.clone().into(), 1, || [0; 16]);
     assert_eq!((loaded.log().len(), loaded.damaged().len()), (5, 0));
     assert_eq!(loaded.quarantine(), 1);
     assert_eq!(loaded.quarantine(), 0);
@@ -249,4 +249,107 @@ fn a_payload_that_turns_out_not_to_be_json_costs_its_event() {
     assert_eq!(loaded.damaged().len(), 1);
     loaded.load_again(b"torn\n", || [0; 16]);
     assert_eq!(loaded.damaged().len(), 2);
+}
+
+/// Lines enough to be kept as they are: events with notes, unknown members and payloads of all sizes.
+fn long_lines() -> (Session, String) {
+    let mut session = session();
+    for n in 0..700u64 {
+        let data = format!("{{\"text\":\"{} é{n}\"}}", "x".repeat((n * 37 % 400) as usize));
+        session.append(&NewEvent {
+            id: EventId(n + 1),
+            at: n as i64 - 5,
+            kind: ["user/message", "assistant/message", "a/b"][n as usize % 3],
+            data: &data,
+            note: (n % 4 == 0).then_some("{\"cost\":{\"usd\":\"1\"}}"),
+            salt: [n as u8; 16],
+            was: (n % 7 == 0).then_some([3; 32]),
+            extra: (n % 5 == 0).then_some("{\"x\":[1]}"),
+        });
+    }
+    let lines = session.lines(0, 700);
+    assert!(lines.len() > 2 * ADOPTED_BYTES);
+    (session, lines)
+}
+
+#[test]
+fn many_lines_are_kept_as_they_are_and_read_like_single_ones() {
+    let (written, lines) = long_lines();
+    let mut loaded = Session::new(written.header().clone());
+    let half = lines.find("{\"seq\":400,").unwrap();
+    assert_eq!(loaded.load(lines[..half].into(), 1, || [0; 16]), 401);
+    assert_eq!(loaded.load(lines[half..].into(), 401, || [0; 16]), 701);
+    assert!(loaded.events_json(0, 700) == written.events_json(0, 700) && loaded.damaged().is_empty());
+    assert_eq!((loaded.log().head(), loaded.verify(), loaded.state()), (written.log().head(), None, written.state()));
+    for (from, to) in [(0, 700), (0, 1), (399, 401), (400, 700), (699, 700), (5, 5), (12, 650), (0, 9999), (700, 800)] {
+        assert!(loaded.lines(from, to) == written.lines(from, to), "{from}..{to}");
+    }
+    for seq in [0, 5, 35, 399, 400, 699] {
+        let facts = |s: &Session| {
+            let (log, event) = (s.log(), s.log().event(seq).unwrap());
+            let note = event.note.map(str::to_owned);
+            (note, log.extra(seq).map(str::to_owned), log.was(seq), log.salt(seq), log.digest(seq))
+        };
+        assert_eq!(facts(&loaded), facts(&written), "{seq}");
+    }
+    // It goes on, is cut inside what was taken over, and forks, like any other.
+    append(&mut loaded, "user/message", "{}");
+    assert_eq!(loaded.lines(699, 701).lines().count(), 2);
+    loaded.truncate(123);
+    append(&mut loaded, "user/message", "{}");
+    let (child, _) = loaded.fork(50, Object::default(), false).unwrap();
+    assert_eq!(child.lines(0, 99), written.lines(0, 50));
+    assert_eq!(loaded.lines(0, 123), written.lines(0, 123));
+    assert_eq!(loaded.lines(120, 124).lines().count(), 4);
+}
+
+#[test]
+fn one_odd_line_among_many_costs_itself_alone() {
+    let (written, lines) = long_lines();
+    let start = lines.find("{\"seq\":350,").unwrap();
+    let end = start + lines[start..].find('\n').unwrap();
+    let line = &lines[start..end];
+    let damaged = |with: &[u8]| [lines[..start].as_bytes(), with, lines[end..].as_bytes()].concat();
+    let torn = &line.as_bytes()[..line.len() - 9];
+    for odd in [b"true".as_slice(), b"\xff\xfe", torn, &[0; 40]] {
+        let mut loaded = session();
+        assert_eq!(loaded.load(damaged(odd), 1, || [0; 16]), 701);
+        assert_eq!(loaded.damaged(), [Damaged { line: 351, bytes: odd.to_vec() }]);
+        assert!(loaded.lines(351, 700) == written.lines(351, 700));
+        assert_eq!((loaded.log().len(), loaded.verify()), (700, Some(350)));
+    }
+    // Other forms of the same events are no damage.
+    let loose = line.replacen("{\"seq\":350,", "{ \"seq\": 350, ", 1);
+    let blank = format!("\n{line}");
+    let other_ends = lines.replace('\n', "\r\n").into_bytes();
+    let unended = lines.trim_end().as_bytes().to_vec();
+    for form in [damaged(loose.as_bytes()), damaged(blank.as_bytes()), other_ends, unended] {
+        let mut loaded = session();
+        loaded.load(form, 1, || [0; 16]);
+        assert_eq!(loaded.damaged(), []);
+        assert!(loaded.lines(0, 700) == written.lines(0, 700));
+    }
+    // Loaded once more, or behind a gap.
+    let mut twice = session();
+    twice.load(lines.clone().into(), 1, || [0; 16]);
+    twice.load(lines.clone().into(), 1, || [0; 16]);
+    assert_eq!((twice.log().len(), twice.damaged()), (700, vec![]));
+    let mut gap = session();
+    gap.load(lines[end + 1..].into(), 1, || [0; 16]);
+    assert!(gap.log().len() == 700 && gap.lines(0, 700) == written.lines(351, 700));
+    assert_eq!(gap.verify(), Some(0));
+}
+
+/// A line that lies about its number costs memory for the events before it; many such lines cost it once.
+#[test]
+fn lost_events_are_bounded_over_all_pieces() {
+    let mut loaded = session();
+    for n in 1..=30 {
+        let line = format!(
+            "{{\"seq\":{},\"id\":\"00000000000000{n:02x}\",\"at\":1,\"type\":\"x\",\"data\":{{}}}}\n",
+            n * 90_000
+        );
+        loaded.load(line.into(), n, || [0; 16]);
+    }
+    assert_eq!((loaded.log().len(), loaded.damaged().len()), (90_001, 29));
 }
