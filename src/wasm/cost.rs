@@ -6,9 +6,9 @@ use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
 use super::error::throw;
-use crate::core::cost::arithmetic::{CENT_PLACES, Digits, PICO_PLACES};
+use crate::core::cost::arithmetic::{CENT_PLACES, Digits, PICO_PLACES, scaled_text};
 use crate::core::cost::{self, Cost, CostTotal, PriceTable};
-use crate::core::json::Object;
+use crate::core::json::write_string;
 
 /// A checked price table.
 #[wasm_bindgen]
@@ -41,13 +41,12 @@ impl RawPriceTable {
     /// Finds a model: JSON text `{provider, model, flags}`, or nothing.
     pub fn lookup(&self, provider: Option<String>, model: &str) -> Option<String> {
         let found = self.table.lookup(provider.as_deref(), model)?;
-        let mut flags = String::new();
-        found.flags.write(&mut flags);
-        let mut out =
-            Object::from([("provider", found.provider_id().into()), ("model", found.model_id().into())]).to_text();
-        out.truncate(out.len() - 1);
+        let mut out = String::from("{\"provider\":");
+        write_string(&mut out, found.provider_id());
+        out.push_str(",\"model\":");
+        write_string(&mut out, found.model_id());
         out.push_str(",\"flags\":");
-        out.push_str(&flags);
+        found.flags.write(&mut out);
         out.push('}');
         Some(out)
     }
@@ -112,7 +111,7 @@ impl RawCostTotal {
 
     /// Returns the exact total in picodollars.
     pub fn picodollars(&self) -> String {
-        self.total.borrow().pico().to_string()
+        scaled_text(self.total.borrow().pico(), 0)
     }
 
     /// Returns the exact total in dollars.

@@ -5,7 +5,7 @@ pub const PICO_PLACES: usize = 12;
 /// Decimal places of a picodollar in cents.
 pub const CENT_PLACES: usize = 10;
 /// Attodollars in a picodollar.
-const ATTO_PER_PICO: u128 = 1_000_000;
+pub const ATTO_PER_PICO: u128 = 1_000_000;
 /// Counts at or above 2^53 are held at 2^53: JavaScript could not tell them apart.
 pub const MAX_COUNT: u64 = 1 << 53;
 
@@ -21,6 +21,7 @@ struct Decimal {
 const KEPT_DIGITS: u32 = 36;
 
 /// Parses the grammar of a JSON number.
+#[inline(never)]
 fn parse(text: &str) -> Option<Decimal> {
     let negative = text.starts_with('-');
     let unsigned = text.strip_prefix('-').unwrap_or(text);
@@ -68,57 +69,64 @@ fn exponent_of(text: &str) -> Option<i64> {
     Some(if negative { -size } else { size })
 }
 
-impl Decimal {
-    /// Returns the value times `10^places`, rounded half to even; `None` when it is too large.
-    fn scaled(&self, places: u32) -> Option<u128> {
-        let shift = self.exponent + i64::from(places);
-        if self.mantissa == 0 {
-            return Some(0);
-        }
-        if shift >= 0 {
-            let factor = u32::try_from(shift).ok().and_then(|s| 10u128.checked_pow(s))?;
-            return self.mantissa.checked_mul(factor).filter(|&v| v <= i128::MAX as u128);
-        }
-        let Some(divisor) = u32::try_from(-shift).ok().and_then(|s| 10u128.checked_pow(s)) else { return Some(0) };
-        Some(half_even(self.mantissa, divisor, self.more))
-    }
+/// A quotient, and what is known of the rest.
+struct Quotient {
+    whole: u128,
+    /// Half to even is the next one.
+    up: bool,
+    exact: bool,
+}
 
-    /// Says whether the value times `10^places` is a whole number.
-    fn is_whole_at(&self, places: u32) -> bool {
-        let shift = self.exponent + i64::from(places);
-        let divisor = u32::try_from(-shift).ok().and_then(|s| 10u128.checked_pow(s));
-        !self.more && (shift >= 0 || self.mantissa == 0 || divisor.is_some_and(|d| self.mantissa.is_multiple_of(d)))
+impl Quotient {
+    fn rounded(&self) -> u128 {
+        self.whole + u128::from(self.up)
     }
+}
+
+impl Decimal {
+    /// Returns the value times `10^places`; `None` when it is too large.
+    #[inline(never)]
+    fn scaled(&self, places: u32) -> Option<Quotient> {
+        let shift = self.exponent + i64::from(places);
+        let factor = u32::try_from(shift.unsigned_abs()).ok().and_then(|s| 10_u128.checked_pow(s));
+        if shift >= 0 && self.mantissa > 0 {
+            let whole = product(self.mantissa, factor?)?;
+            return Some(Quotient { whole, up: false, exact: !self.more });
+        }
+        match factor {
+            Some(divisor) if shift < 0 => Some(divided(self.mantissa, divisor, self.more)),
+            // Nothing, or far less than half.
+            _ => Some(Quotient { whole: 0, up: false, exact: self.mantissa == 0 }),
+        }
+    }
+}
+
+/// Multiplies; `None` when it is too large.
+#[inline(never)]
+pub(super) fn product(a: u128, b: u128) -> Option<u128> {
+    a.checked_mul(b).filter(|&v| v <= i128::MAX as u128)
 }
 
 /// Divides and rounds half to even; `more` says that a little is missing from `value`.
-fn half_even(value: u128, divisor: u128, more: bool) -> u128 {
-    let (quotient, rest) = (value / divisor, value % divisor);
+#[inline(never)]
+fn divided(value: u128, divisor: u128, more: bool) -> Quotient {
+    // Division of 128 bits is many times slower, and nearly every amount fits in 64.
+    let (whole, rest) = match (u64::try_from(value), u64::try_from(divisor)) {
+        (Ok(value), Ok(divisor)) => (u128::from(value / divisor), u128::from(value % divisor)),
+        _ => (value / divisor, value % divisor),
+    };
     // `divisor - rest` cannot overflow where `2 * rest` could.
     let up = match rest.cmp(&(divisor - rest)) {
         std::cmp::Ordering::Greater => true,
-        std::cmp::Ordering::Equal => more || quotient % 2 == 1,
+        std::cmp::Ordering::Equal => more || whole % 2 == 1,
         std::cmp::Ordering::Less => false,
     };
-    quotient + u128::from(up)
+    Quotient { whole, up, exact: rest == 0 && !more }
 }
 
-/// Rounds attodollars to picodollars, half to even; `None` when that is no i128.
-pub fn pico_of_atto(atto: u128) -> Option<i128> {
-    // Division of 128 bits is many times slower, and nearly every amount fits in 64.
-    let pico = match u64::try_from(atto) {
-        Ok(small) => {
-            let (quotient, rest) = (small / 1_000_000, small % 1_000_000);
-            u128::from(quotient + u64::from(rest > 500_000 || (rest == 500_000 && quotient % 2 == 1)))
-        }
-        Err(_) => half_even(atto, ATTO_PER_PICO, false),
-    };
-    i128::try_from(pico).ok()
-}
-
-/// Rounds millionths of an attodollar to picodollars, half to even.
-pub fn pico_of_fine(fine: u128) -> Option<i128> {
-    i128::try_from(half_even(fine, ATTO_PER_PICO * 1_000_000, false)).ok()
+/// Rounds parts of a picodollar to picodollars, half to even; `None` when that is no i128.
+pub fn pico_of(parts: u128, per_pico: u128) -> Option<i128> {
+    i128::try_from(divided(parts, per_pico, false).rounded()).ok()
 }
 
 /// Reads a count of tokens or calls from the text of a JSON number: whole part, never negative, held at [`MAX_COUNT`].
@@ -127,28 +135,25 @@ pub fn count_of(number: &str) -> u64 {
     if number.len() <= 15 && number.bytes().all(|b| b.is_ascii_digit()) {
         return number.bytes().fold(0, |n, b| n * 10 + u64::from(b - b'0'));
     }
-    let Some(decimal) = parse(number) else { return 0 };
-    if decimal.negative || decimal.mantissa == 0 {
-        return 0;
+    match parse(number) {
+        Some(decimal) if !decimal.negative => {
+            decimal.scaled(0).map_or(MAX_COUNT, |count| u64::try_from(count.whole).unwrap_or(u64::MAX).min(MAX_COUNT))
+        }
+        _ => 0,
     }
-    let value = match u32::try_from(decimal.exponent.unsigned_abs()).ok().and_then(|s| 10u128.checked_pow(s)) {
-        Some(factor) if decimal.exponent >= 0 => decimal.mantissa.saturating_mul(factor),
-        Some(divisor) => decimal.mantissa / divisor,
-        None if decimal.exponent > 0 => u128::MAX,
-        None => 0,
-    };
-    u64::try_from(value).unwrap_or(u64::MAX).min(MAX_COUNT)
 }
 
 /// An amount of money as it comes from outside, read into whole units of `10^-places`; `None` when it is none, negative
 /// or too large.
+#[inline(never)]
 fn amount(text: &str, places: usize) -> Option<i128> {
     let decimal = parse(text)?;
     if decimal.negative && decimal.mantissa > 0 {
         return None;
     }
     // One in a million of what fits, so that sums of amounts do not end at once.
-    decimal.scaled(places as u32).and_then(|v| i128::try_from(v).ok()).filter(|&v| v <= i128::MAX / 1_000_000)
+    let amount = i128::try_from(decimal.scaled(places as u32)?.rounded()).ok()?;
+    (amount <= i128::MAX / 1_000_000).then_some(amount)
 }
 
 /// Reads dollars, written as a decimal, into picodollars (half to even).
@@ -156,41 +161,50 @@ pub fn pico_of_usd(text: &str) -> Option<i128> {
     amount(text, PICO_PLACES)
 }
 
+/// Reads whole picodollars.
+pub(super) fn pico_of_text(text: &str) -> Option<i128> {
+    amount(text, 0)
+}
+
 /// Reads cents, written as a decimal, into picodollars (half to even).
 pub fn pico_of_cents(text: &str) -> Option<i128> {
     amount(text, CENT_PLACES)
 }
 
-/// Reads dollars from a JSON number into picodollars: the number is the shortest decimal that round-trips.
+/// Reads dollars from a JSON number into picodollars.
 pub fn pico_of_usd_number(number: &str) -> Option<i128> {
-    pico_of_usd(&shortest(number)?)
+    amount_of_number(number, PICO_PLACES)
 }
 
 /// Reads xAI's ticks (1e-10 dollars) from a JSON number into picodollars.
 pub fn pico_of_ticks(number: &str) -> Option<i128> {
-    amount(&shortest(number)?, 2)
+    amount_of_number(number, 2)
 }
 
-/// Returns the shortest decimal that reads as the same double. Up to 15 digits that is the number as it is written.
-fn shortest(number: &str) -> Option<std::borrow::Cow<'_, str>> {
+/// A JSON number is the shortest decimal that reads as the same double. Up to 15 digits that is the number as it is written.
+#[inline(never)]
+fn amount_of_number(number: &str, places: usize) -> Option<i128> {
     let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
     if mantissa.bytes().filter(u8::is_ascii_digit).count() <= 15 {
-        return Some(number.into());
+        return amount(number, places);
     }
-    let double = crate::core::double::parse(number)?;
-    double.is_finite().then(|| crate::core::double::print(double).into())
+    let double = crate::core::double::parse(number).filter(|double| double.is_finite())?;
+    amount(&crate::core::double::print(double), places)
 }
 
 /// Reads a rate, factor or fee that must be exact: whole units of `10^-places`, at most `10^(places + 9)`.
+#[inline(never)]
 pub fn exact(text: &str, places: u32) -> Result<u128, &'static str> {
     let decimal = parse(text).ok_or("is not a decimal")?;
     if decimal.negative {
         return Err("is negative");
     }
-    if !decimal.is_whole_at(places) {
-        return Err("has too many decimal places");
+    let most = 10_u128.pow(places + 9);
+    match decimal.scaled(places) {
+        Some(scaled) if !scaled.exact => Err("has too many decimal places"),
+        Some(scaled) if scaled.whole <= most => Ok(scaled.whole),
+        _ => Err("is too large"),
     }
-    decimal.scaled(places).filter(|&v| v <= 10u128.pow(places + 9)).ok_or("is too large")
 }
 
 /// The digits of a whole number, written once and used for several units.
@@ -266,18 +280,22 @@ pub fn write_count(out: &mut String, value: u64) {
     write_scaled(out, i128::from(value), 0);
 }
 
+/// Returns picodollars as a decimal of other units.
+#[inline(never)]
+pub fn scaled_text(pico: i128, places: usize) -> String {
+    let mut out = String::new();
+    write_scaled(&mut out, pico, places);
+    out
+}
+
 /// Writes picodollars as dollars.
 pub fn usd_text(pico: i128) -> String {
-    let mut out = String::new();
-    write_scaled(&mut out, pico, PICO_PLACES);
-    out
+    scaled_text(pico, PICO_PLACES)
 }
 
 /// Writes picodollars as cents.
 pub fn cents_text(pico: i128) -> String {
-    let mut out = String::new();
-    write_scaled(&mut out, pico, CENT_PLACES);
-    out
+    scaled_text(pico, CENT_PLACES)
 }
 
 /// Returns the double that is nearest to the exact cents.
@@ -299,6 +317,6 @@ pub fn usd_nearest(pico: i128) -> f64 {
 
 /// Rounds picodollars to nanodollars, half to even: for display next to systems that count in those.
 pub fn nano_of_pico(pico: i128) -> i128 {
-    let nano = i128::try_from(half_even(pico.unsigned_abs(), 1_000, false)).unwrap_or(i128::MAX);
+    let nano = i128::try_from(divided(pico.unsigned_abs(), 1_000, false).rounded()).unwrap_or(i128::MAX);
     if pico < 0 { -nano } else { nano }
 }

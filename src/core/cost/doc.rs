@@ -1,5 +1,7 @@
 //! A JSON text as a flat tree of slices: one pass, one allocation, nothing copied. What reads raw usage is built on it.
 
+use std::cell::OnceCell;
+
 use crate::core::error::{Error, Kind as ErrorKind, Result};
 use crate::core::json::unescape;
 use crate::core::limits::MAX_DEPTH;
@@ -24,6 +26,8 @@ struct Node {
     span: (u32, u32),
     kind: Kind,
     next: u32,
+    /// A string with escapes, once it was asked for.
+    decoded: OnceCell<Box<str>>,
 }
 
 /// Marks a key that has escapes: it must be decoded to be compared.
@@ -91,7 +95,8 @@ impl Parser<'_> {
         let own = self.nodes.len() as u32;
         let is_container = matches!(kind, Kind::Object | Kind::Array);
         let next = if is_container { self.open } else { own + 1 };
-        self.nodes.push(Node { key, mark, span: (start as u32, self.at as u32), kind, next });
+        let span = (start as u32, self.at as u32);
+        self.nodes.push(Node { key, mark, span, kind, next, decoded: OnceCell::new() });
         if !is_container {
             return Some(false);
         }
@@ -307,9 +312,31 @@ impl<'d> Json<'d> {
 
     /// Returns a string, decoded.
     #[inline(never)]
-    pub fn string(self) -> Option<std::borrow::Cow<'d, str>> {
-        let node = self.node()?;
-        (node.kind == Kind::String).then(|| unescape(self.doc.slice(node.span)))
+    pub fn string(self) -> Option<&'d str> {
+        let node = self.node().filter(|node| node.kind == Kind::String)?;
+        let quoted = self.doc.slice(node.span);
+        if quoted.contains('\\') {
+            return Some(node.decoded.get_or_init(|| unescape(quoted).into()));
+        }
+        quoted.get(1..quoted.len() - 1)
+    }
+
+    /// Returns a member that is a number, as written.
+    #[inline(never)]
+    pub fn number_of(self, key: &str) -> Option<&'d str> {
+        self.get(key)?.number()
+    }
+
+    /// Returns a member that is a string, decoded.
+    #[inline(never)]
+    pub fn text_of(self, key: &str) -> Option<&'d str> {
+        self.get(key)?.string()
+    }
+
+    /// Says whether a member is this text.
+    #[inline(never)]
+    pub fn is_text(self, key: &str, text: &str) -> bool {
+        self.text_of(key) == Some(text)
     }
 
     /// Says whether this is `true`.
@@ -335,7 +362,7 @@ impl<'d> Json<'d> {
     /// Returns a member as a count: what is not a number of at least 0 is 0.
     #[inline(never)]
     pub fn count(self, key: &str) -> u64 {
-        self.get(key).and_then(Json::number).map_or(0, count_of)
+        self.number_of(key).map_or(0, count_of)
     }
 }
 

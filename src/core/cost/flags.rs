@@ -8,6 +8,7 @@ macro_rules! said {
         if cfg!(target_family = "wasm") { "" } else { $doc }
     };
 }
+pub(super) use said;
 
 macro_rules! flags {
     ($($name:ident $bit:literal $text:literal $doc:literal)+) => {
@@ -56,12 +57,10 @@ impl Flags {
         Self::ALL.iter().filter(move |(flag, ..)| self.has(*flag)).map(|(_, name, _)| *name)
     }
 
-    /// Reads names back; unknown ones are passed over.
-    pub fn from_names<S: AsRef<str>>(names: impl Iterator<Item = S>) -> Flags {
-        names.fold(Flags::NONE, |set, name| {
-            let known = Self::ALL.iter().find(|(_, text, _)| *text == name.as_ref());
-            set | known.map_or(Flags::NONE, |(flag, ..)| *flag)
-        })
+    /// Returns the flag of a name, or none.
+    #[inline(never)]
+    pub fn of(name: &str) -> Flags {
+        Self::ALL.iter().find(|(_, text, _)| *text == name).map_or(Flags::NONE, |(flag, ..)| *flag)
     }
 
     /// Appends a JSON array of the names.

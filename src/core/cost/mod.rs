@@ -23,7 +23,7 @@ use super::error::{Error, Kind, Result};
 use super::json::{self, Surrogates, Value};
 
 use doc::{Doc, Json};
-use shapes::{Context, Shape, shape};
+use shapes::{Shape, shape};
 use usage::Reading;
 
 pub use budget::Budget;
@@ -46,8 +46,17 @@ fn known_shape(name: &str) -> Result<&'static Shape> {
     shape(name).ok_or_else(unknown)
 }
 
-fn parse(text: &str) -> Result<Doc<'_>> {
-    Doc::parse(text).map_err(|e| Error::new(Kind::InvalidUsage, format!("usage is not JSON: {}", e.message())))
+/// Reads a record that is given as JSON text.
+fn with_record(text: &str, work: &mut dyn FnMut(&Record)) -> Result<()> {
+    let refused = |e: Error| Error::new(Kind::InvalidUsage, ["usage is not JSON: ", e.message()].concat());
+    let doc = Doc::parse(text).map_err(refused)?;
+    let record = Record::read(doc.root());
+    if record.shape.is_none() {
+        let name = doc.root().any(&["apiShape", "api_shape"]).and_then(Json::string).unwrap_or_default();
+        known_shape(name)?;
+    }
+    work(&record);
+    Ok(())
 }
 
 /// Normalises one raw usage object; `options` is JSON text `{provider?, model?, toolCounts?, providerMetadata?}`.
@@ -55,18 +64,13 @@ fn parse(text: &str) -> Result<Doc<'_>> {
 /// # Errors
 /// `invalid_usage` for an unknown shape or text that is not JSON.
 pub fn normalize(shape: &str, raw: &str, options: &str) -> Result<Reading> {
-    let shape = known_shape(shape)?;
-    let (raw, options) = (parse(raw)?, parse(options)?);
-    let option = |key| options.root().get(key).and_then(Json::string);
-    let (provider, model) = (option("provider"), option("model"));
-    let metadata = options.root().any(&["providerMetadata", "provider_metadata"]);
-    let context = Context { provider: provider.as_deref(), model: model.as_deref(), metadata };
-    let mut reading = if raw.root().is_object() { shape.read(raw.root(), &context) } else { Reading::MISSING };
-    let tools = options.root().any(&["toolCounts", "tool_counts"]);
-    if let (Some(usage), Some(tools)) = (&mut reading.usage, tools) {
-        pricing::add_tools(usage, tools);
-    }
-    Ok(reading)
+    let mut name = String::new();
+    json::write_string(&mut name, shape);
+    let more = options.trim().strip_prefix('{').filter(|more| *more != "}");
+    let text = ["{\"apiShape\":", &name, ",\"raw\":", raw, more.map_or("", |_| ","), more.unwrap_or("}")].concat();
+    let mut out = Reading::MISSING;
+    with_record(&text, &mut |record| out = record.reading())?;
+    Ok(out)
 }
 
 /// Makes one raw usage object (JSON text, `null` when nothing was said) out of the payloads of one streamed answer.
@@ -75,9 +79,9 @@ pub fn normalize(shape: &str, raw: &str, options: &str) -> Result<Reading> {
 /// `invalid_usage` for an unknown shape or text that is not a JSON array.
 pub fn merge_stream(shape: &str, payloads: &str) -> Result<String> {
     let shape = known_shape(shape)?;
-    let refused = |what: &str| Error::new(Kind::InvalidUsage, format!("payloads are {what}"));
+    let refused = |what: &str| Error::new(Kind::InvalidUsage, ["payloads are ", what].concat());
     let payloads =
-        json::parse(payloads, Surrogates::Replace).map_err(|e| refused(&format!("not JSON: {}", e.message())))?;
+        json::parse(payloads, Surrogates::Replace).map_err(|e| refused(&["not JSON: ", e.message()].concat()))?;
     let payloads = payloads.as_array().ok_or_else(|| refused("not an array"))?;
     Ok(shape.merge(payloads).unwrap_or(Value::Null).to_text())
 }
@@ -92,14 +96,13 @@ pub fn price_record<T>(
     now: time::Millis,
     take: impl FnOnce(Reading, Cost) -> T,
 ) -> Result<T> {
-    let doc = parse(record)?;
-    let record = Record::read(doc.root());
-    if record.shape.is_none() {
-        let name = doc.root().any(&["apiShape", "api_shape"]).and_then(Json::string).unwrap_or_default();
-        known_shape(&name)?;
-    }
-    let (reading, cost) = record.price(table, Some(now));
-    Ok(take(reading, cost))
+    let mut out = None;
+    let mut take = Some(take);
+    with_record(record, &mut |record| {
+        let (reading, cost) = record.price(table, Some(now));
+        out = take.take().map(|take| take(reading, cost));
+    })?;
+    out.ok_or_else(|| Error::new(Kind::InvalidUsage, "there is no record"))
 }
 
 use super::time;

@@ -33,9 +33,9 @@ pub(super) fn table() -> Checked<PriceTable> {
         let last = table.providers.last_mut().and_then(Rc::get_mut);
         match (line.as_bytes().first(), last) {
             (Some(b'@'), _) => table.providers.push(Rc::new(reader.provider(&parsed(rest))?)),
-            (Some(b'='), Some(provider)) => provider.models.push(Rc::new(model(rest))),
+            (Some(b'='), Some(provider)) => provider.models.push(model(rest)),
             (_, Some(provider)) => {
-                let model = provider.models.last_mut().and_then(Rc::get_mut).ok_or("stands under no model")?;
+                let model = provider.models.last_mut().ok_or("stands under no model")?;
                 let price = price(&mut reader, line, model.prices.first());
                 model.prices.push(price);
             }
@@ -120,7 +120,7 @@ mod tests {
     fn sorted(table: &PriceTable) -> Vec<Provider> {
         let mut providers: Vec<_> = table.providers.iter().map(|p| Provider::clone(p)).collect();
         for model in providers.iter_mut().flat_map(|p| &mut p.models) {
-            for price in &mut Rc::make_mut(model).prices {
+            for price in &mut model.prices {
                 price.rates.sort_by_key(|rate| (rate.key as usize, rate.step));
             }
         }

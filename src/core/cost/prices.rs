@@ -10,7 +10,7 @@ use super::flags::Flags;
 use super::{packed, table};
 
 macro_rules! rate_keys {
-    ($($variant:ident $text:literal $stand_in:expr;)+) => {
+    ($($variant:ident $text:literal [$($stand_in:ident)*])+) => {
         /// A kind of token that has its own rate.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[allow(missing_docs, reason = "the names are the keys of the schema")]
@@ -19,29 +19,28 @@ macro_rules! rate_keys {
         impl RateKey {
             /// Every key with its name in the schema.
             pub const ALL: &'static [(RateKey, &'static str)] = &[$((RateKey::$variant, $text),)+];
-
-            /// Returns what stands in for this rate when it is missing.
-            pub fn stand_in(self) -> Option<RateKey> {
-                match self { $(RateKey::$variant => $stand_in,)+ }
-            }
         }
+
+        /// What stands in for a rate that is missing, in this order.
+        pub(super) const STAND_INS: [&[RateKey]; RATES] = [$(&[$(RateKey::$stand_in,)*],)+];
     };
 }
 
 rate_keys! {
-    Input "input" None;
-    Output "output" None;
-    CacheRead "cache_read" Some(RateKey::Input);
-    CacheWrite "cache_write" Some(RateKey::Input);
-    CacheWrite1h "cache_write_1h" Some(RateKey::CacheWrite);
-    InputAudio "input_audio" Some(RateKey::Input);
-    InputImage "input_image" Some(RateKey::Input);
-    CacheReadAudio "cache_read_audio" None;
-    CacheReadImage "cache_read_image" None;
-    OutputAudio "output_audio" Some(RateKey::Output);
-    OutputImage "output_image" Some(RateKey::Output);
-    Reasoning "reasoning" Some(RateKey::Output);
-    Citation "citation" Some(RateKey::Output);
+    Input "input" []
+    Output "output" []
+    CacheRead "cache_read" [Input]
+    CacheWrite "cache_write" [Input]
+    CacheWrite1h "cache_write_1h" [CacheWrite Input]
+    InputAudio "input_audio" [Input]
+    InputImage "input_image" [Input]
+    // What is cached and audio may have the price of audio, else of the cache.
+    CacheReadAudio "cache_read_audio" [InputAudio CacheRead Input]
+    CacheReadImage "cache_read_image" [InputImage CacheRead Input]
+    OutputAudio "output_audio" [Output]
+    OutputImage "output_image" [Output]
+    Reasoning "reasoning" [Output]
+    Citation "citation" [Output]
 }
 
 /// Number of rate keys.
@@ -126,7 +125,7 @@ pub struct Provider {
     pub(super) aliases: Vec<String>,
     pub(super) fallback: Vec<String>,
     pub(super) vendor_prefix: Pairs,
-    pub(super) models: Vec<Rc<Model>>,
+    pub(super) models: Vec<Model>,
 }
 
 /// A checked price table.
@@ -143,17 +142,17 @@ pub struct PriceTable {
 }
 
 /// A model that was found, and how.
-#[derive(Clone, Debug)]
-pub struct Found {
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'t> {
     /// The provider whose table it is.
-    pub provider: Rc<Provider>,
+    pub provider: &'t Provider,
     /// The model.
-    pub model: Rc<Model>,
+    pub model: &'t Model,
     /// `provider_inferred` or `fallback_provider`, or none.
     pub flags: Flags,
 }
 
-impl Found {
+impl Found<'_> {
     /// Returns the id of the provider.
     pub fn provider_id(&self) -> &str {
         &self.provider.id
@@ -175,8 +174,11 @@ const REMEMBERED: usize = 1024;
 struct Remembered {
     provider: Box<str>,
     model: Box<str>,
-    found: Option<Found>,
+    found: Option<Place>,
 }
+
+/// Where a model is: the entry of its provider, its place there, and how it was found.
+type Place = (usize, usize, Flags);
 
 impl PriceTable {
     pub(super) fn new(as_of: String, tier_aliases: Pairs, tier_equal: Pairs, providers: Vec<Rc<Provider>>) -> Self {
@@ -233,28 +235,33 @@ impl PriceTable {
     }
 
     /// Finds a model by the names a request used.
-    pub fn lookup(&self, provider: Option<&str>, model: &str) -> Option<Found> {
-        let provider = provider.unwrap_or_default();
+    pub fn lookup(&self, provider: Option<&str>, model: &str) -> Option<Found<'_>> {
+        let (provider, model, flags) = self.place(provider.unwrap_or_default(), model)?;
+        let provider = self.providers.get(provider)?;
+        Some(Found { provider, model: provider.models.get(model)?, flags })
+    }
+
+    #[inline(never)]
+    fn place(&self, provider: &str, model: &str) -> Option<Place> {
         let slot = slot_of(provider, model);
         let mut memory = self.found.borrow_mut();
-        if let Some(Some(known)) = memory.get(slot)
-            && *known.model == *model
-            && *known.provider == *provider
-        {
-            return known.found.clone();
-        }
-        let found = self.search(&provider.to_ascii_lowercase(), &model.to_ascii_lowercase());
         if memory.is_empty() {
             memory.resize_with(REMEMBERED, || None);
         }
-        if let Some(entry) = memory.get_mut(slot) {
-            *entry = Some(Remembered { provider: provider.into(), model: model.into(), found: found.clone() });
+        let known = memory.get_mut(slot)?;
+        if let Some(known) = known
+            && *known.model == *model
+            && *known.provider == *provider
+        {
+            return known.found;
         }
+        let found = self.search(&provider.to_ascii_lowercase(), &model.to_ascii_lowercase());
+        *known = Some(Remembered { provider: provider.into(), model: model.into(), found });
         found
     }
 
     #[inline(never)]
-    fn search(&self, provider: &str, model: &str) -> Option<Found> {
+    fn search(&self, provider: &str, model: &str) -> Option<Place> {
         // Whose table, which id in it, and how it was come by: in the order in which they are tried.
         let mut tries: Vec<(&str, &str, Flags)> = Vec::new();
         if provider.is_empty() {
@@ -287,28 +294,30 @@ impl PriceTable {
 
     /// Finds a model of a provider by its lower-case id: as it is, without prefix, then with a written-out date.
     #[inline(never)]
-    fn find(&self, provider: &str, id: &str, flags: Flags) -> Option<Found> {
+    fn find(&self, provider: &str, id: &str, flags: Flags) -> Option<Place> {
         let own = |name: &str| name == "models" || self.layers(provider).any(|p| p.is_named(name));
         let bare = id.split_once('/').filter(|(name, _)| own(name)).map(|(_, bare)| bare);
         let dated = with_dashed_date(bare.unwrap_or(id));
         for id in [Some(id), bare, dated.as_deref()].into_iter().flatten() {
-            for provider in self.layers(provider) {
-                if let Some(model) = provider.matching(id) {
-                    return Some(Found { provider: provider.clone(), model: model.clone(), flags });
+            for (i, entry) in self.providers.iter().enumerate().filter(|(_, entry)| entry.id == provider) {
+                if let Some(model) = entry.matching(id) {
+                    return Some((i, model, flags));
                 }
             }
         }
         None
     }
 
-    /// Returns the canonical name of a served tier; `None` is the standard one.
-    pub(super) fn tier<'t>(&'t self, provider: &str, tier: &'t str) -> Option<std::borrow::Cow<'t, str>> {
-        let lower = tier.trim().to_ascii_lowercase();
-        match find(&self.tier_aliases, &lower) {
-            Some("standard") => None,
-            Some(name) => Some(find(&self.tier_equal, &[provider, "/", name].concat()).unwrap_or(name).into()),
-            None => Some(lower.into()),
+    /// Returns the canonical name of a served tier; the standard one is nothing.
+    #[inline(never)]
+    pub(super) fn tier(&self, provider: &str, tier: &str) -> String {
+        let mut name = tier.trim().to_ascii_lowercase();
+        match find(&self.tier_aliases, &name) {
+            Some("standard") => name.clear(),
+            Some(known) => name = find(&self.tier_equal, &[provider, "/", known].concat()).unwrap_or(known).to_owned(),
+            None => {}
         }
+        name
     }
 }
 
@@ -325,16 +334,16 @@ impl Provider {
         self.id == name || self.aliases.iter().any(|a| a == name)
     }
 
-    /// A literal entry wins, then the pattern with most characters that are not `*`.
-    fn matching(&self, id: &str) -> Option<&Rc<Model>> {
-        let mut best: Option<(&Rc<Model>, usize)> = None;
-        for model in &self.models {
-            let Some(weight) = model.weight(id) else { continue };
-            if best.is_none_or(|(_, w)| weight > w) {
-                best = Some((model, weight));
+    /// A literal entry wins, then the pattern with most characters that are not `*`; of equals the first.
+    fn matching(&self, id: &str) -> Option<usize> {
+        let mut best = None;
+        for (i, model) in self.models.iter().enumerate() {
+            let weight = model.weight(id);
+            if weight > best.map(|(weight, _)| weight) {
+                best = weight.map(|weight| (weight, i));
             }
         }
-        best.map(|(model, _)| model)
+        best.map(|(_, i)| i)
     }
 }
 

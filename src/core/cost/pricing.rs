@@ -1,19 +1,20 @@
 //! One record becomes one figure: override, then what the provider says, then the table; else unknown, never 0.
 
-use std::borrow::Cow;
-
 use crate::core::json::{self, write_string};
 use crate::core::time::Millis;
 
 use super::super::double;
-use super::arithmetic::{cents_nearest, exact, pico_of_atto, pico_of_usd, usd_text, write_scaled};
+use super::arithmetic::{
+    ATTO_PER_PICO, cents_nearest, count_of, exact, pico_of, pico_of_text, pico_of_usd, pico_of_usd_number, product,
+    usd_text, write_scaled,
+};
 use super::doc::Json;
-use super::flags::Flags;
+use super::flags::{Flags, said};
 use super::prices::{Model, PriceTable, RateKey, find};
 use super::select::{Effective, effective};
 use super::shapes::{Context, Shape, shape};
 use super::table::{FACTOR_PLACES, override_model};
-use super::usage::{Reading, Usage};
+use super::usage::{Reading, Usage, slot::*};
 use super::when;
 
 macro_rules! sources {
@@ -24,7 +25,7 @@ macro_rules! sources {
 
         impl Source {
             /// Every source with its name and documentation.
-            pub const ALL: &'static [(Source, &'static str, &'static str)] = &[$((Source::$variant, $text, $doc),)+];
+            pub const ALL: &'static [(Source, &'static str, &'static str)] = &[$((Source::$variant, $text, said!($doc)),)+];
 
             /// Returns the name.
             pub fn name(self) -> &'static str {
@@ -95,16 +96,17 @@ impl Cost {
 
     /// Reads what [`Cost::write`] wrote.
     pub fn read(json: Json) -> Cost {
-        let name = json.get("source").and_then(Json::string).unwrap_or_default();
-        let source =
-            Source::ALL.iter().find(|(_, text, _)| *text == name).map_or(Source::Unknown, |(source, ..)| *source);
-        let names = json.get("flags").into_iter().flat_map(Json::children).filter_map(Json::string);
-        Cost {
-            pico: json.get("picodollars").and_then(Json::string).and_then(|p| p.parse().ok()),
-            source,
-            complete: json.get("complete").is_some_and(Json::is_true),
-            flags: Flags::from_names(names),
+        let name = json.text_of("source").unwrap_or_default();
+        let mut cost = Cost::unknown(Flags::NONE);
+        for (source, text, _) in Source::ALL {
+            cost.source = if name == *text { *source } else { cost.source };
         }
+        cost.pico = json.text_of("picodollars").and_then(pico_of_text);
+        cost.complete = json.get("complete").is_some_and(Json::is_true);
+        for name in json.get("flags").into_iter().flat_map(Json::children) {
+            cost.flags |= name.string().map_or(Flags::NONE, Flags::of);
+        }
+        cost
     }
 }
 
@@ -115,11 +117,11 @@ pub struct Record<'d> {
     /// The raw usage, when it is an object.
     pub raw: Option<Json<'d>>,
     /// Who served the request.
-    pub provider: Option<Cow<'d, str>>,
+    pub provider: Option<&'d str>,
     /// Which model.
-    pub model: Option<Cow<'d, str>>,
+    pub model: Option<&'d str>,
     /// The id of the response.
-    pub response_id: Option<Cow<'d, str>>,
+    pub response_id: Option<&'d str>,
     json: Json<'d>,
 }
 
@@ -132,7 +134,7 @@ impl<'d> Record<'d> {
         let is_plain =
             name.is_none() && raw.is_none() && json.any(&["prompt_tokens", "completion_tokens", "cost"]).is_some();
         Record {
-            shape: shape(if is_plain { "step.usage" } else { name.as_deref().unwrap_or_default() }),
+            shape: shape(if is_plain { "step.usage" } else { name.unwrap_or_default() }),
             raw: if is_plain { Some(json) } else { raw },
             provider: text(&["provider"]),
             model: text(&["model"]),
@@ -143,8 +145,8 @@ impl<'d> Record<'d> {
 
     fn context(&self) -> Context<'_> {
         Context {
-            provider: self.provider.as_deref(),
-            model: self.model.as_deref(),
+            provider: self.provider,
+            model: self.model,
             metadata: self.json.any(&["providerMetadata", "provider_metadata"]),
         }
     }
@@ -166,98 +168,100 @@ impl<'d> Record<'d> {
     }
 
     /// When the response was made: the record's time, else `default`; an unreadable one is none.
+    #[inline(never)]
     fn at(&self, default: Option<Millis>) -> Option<Millis> {
         let Some(at) = self.json.get("at") else { return default };
         match at.number() {
             Some(number) => double::parse(number).filter(|n| n.abs() < 9e15).map(|n| n as Millis),
-            None => at.string().and_then(|text| when::parse(&text)),
+            None => at.string().and_then(when::parse),
         }
     }
 
-    fn tier(&self) -> Option<Cow<'d, str>> {
-        let said = self.json.get("tier").and_then(Json::string).filter(|t| !t.is_empty());
-        said.or_else(|| {
-            let raw = self.raw?;
-            let is_fast = raw.get("speed").and_then(Json::string).is_some_and(|s| s == "fast");
-            if is_fast { Some("fast".into()) } else { raw.get("service_tier").and_then(Json::string) }
-        })
+    /// The tier that served the request; none is said by nothing.
+    #[inline(never)]
+    fn tier(&self) -> &'d str {
+        let served =
+            |raw: Json<'d>| if raw.is_text("speed", "fast") { Some("fast") } else { raw.text_of("service_tier") };
+        let said = self.json.text_of("tier").filter(|tier| !tier.is_empty());
+        said.or_else(|| self.raw.and_then(served)).unwrap_or_default()
     }
 
     /// Prices the record; `default_at` stands in for a time it does not carry.
     pub fn price(&self, table: &PriceTable, default_at: Option<Millis>) -> (Reading, Cost) {
         let reading = self.reading();
-        let own = self.json.get("override").map(|o| self.overridden(o, &reading, table, default_at));
-        let cost = own.or_else(|| self.reported(&reading)).unwrap_or_else(|| self.tabled(&reading, table, default_at));
-        (reading, cost)
+        (reading, self.cost(&reading, table, default_at))
     }
 
-    fn overridden(&self, own: Json, reading: &Reading, table: &PriceTable, default_at: Option<Millis>) -> Cost {
-        let invalid = Cost::unknown(reading.flags | Flags::INVALID_OVERRIDE);
-        if let Some(usd) = own.get("usd") {
-            let pico = match usd.number() {
-                Some(number) => super::arithmetic::pico_of_usd_number(number),
-                None => usd.string().and_then(|text| pico_of_usd(&text)),
-            };
-            return pico.map_or(invalid, |pico| Cost::known(pico, Source::Override, reading.flags));
+    fn cost(&self, reading: &Reading, table: &PriceTable, default_at: Option<Millis>) -> Cost {
+        let flags = reading.flags;
+        if let Some(own) = self.json.get("override") {
+            let invalid = Cost::unknown(flags | Flags::INVALID_OVERRIDE);
+            if let Some(usd) = own.get("usd") {
+                let pico = match usd.number() {
+                    Some(number) => pico_of_usd_number(number),
+                    None => usd.string().and_then(pico_of_usd),
+                };
+                return pico.map_or(invalid, |pico| Cost::known(pico, Source::Override, flags));
+            }
+            let Some(model) = own.get("prices").and_then(|p| override_model(p.text())) else { return invalid };
+            let provider = self.provider.unwrap_or_default();
+            return self.priced(
+                reading,
+                &Priced { model: &model, provider, table, source: Source::Override },
+                default_at,
+                flags,
+            );
         }
-        let Some(model) = own.get("prices").and_then(|p| override_model(p.text())) else { return invalid };
-        self.priced(
-            reading,
-            &model,
-            self.provider.as_deref().unwrap_or_default(),
-            table,
-            default_at,
-            Flags::NONE,
-            Source::Override,
-        )
-    }
-
-    fn reported(&self, reading: &Reading) -> Option<Cost> {
-        let (pico, flags) = self.shape?.amount(self.raw?)?;
-        Some(Cost::known(pico, Source::Provider, reading.flags | flags))
-    }
-
-    fn tabled(&self, reading: &Reading, table: &PriceTable, default_at: Option<Millis>) -> Cost {
+        if let Some((pico, more)) = self.shape.zip(self.raw).and_then(|(shape, raw)| shape.amount(raw)) {
+            return Cost::known(pico, Source::Provider, flags | more);
+        }
         if reading.usage.is_none() {
-            return Cost::unknown(reading.flags);
+            return Cost::unknown(flags);
         }
-        let found = self.model.as_deref().and_then(|model| table.lookup(self.provider.as_deref(), model));
-        let Some(found) = found else { return Cost::unknown(reading.flags | Flags::UNKNOWN_MODEL) };
+        let found = self.model.and_then(|model| table.lookup(self.provider, model));
+        let Some(found) = found else { return Cost::unknown(flags | Flags::UNKNOWN_MODEL) };
+        let flags = flags | found.flags;
         if found.model.free {
-            return Cost::known(0, Source::Free, reading.flags | found.flags);
+            return Cost::known(0, Source::Free, flags);
         }
-        self.priced(reading, &found.model, found.provider_id(), table, default_at, found.flags, Source::Table)
+        let by = Priced { model: &found.model, provider: found.provider_id(), table, source: Source::Table };
+        self.priced(reading, &by, default_at, flags)
     }
 
-    #[allow(clippy::too_many_arguments, reason = "one call, two callers, all of it needed")]
-    fn priced(
-        &self,
-        reading: &Reading,
-        model: &Model,
-        provider: &str,
-        table: &PriceTable,
-        default_at: Option<Millis>,
-        flags: Flags,
-        source: Source,
-    ) -> Cost {
-        let mut flags = reading.flags | flags;
-        let Some(usage) = reading.usage else { return Cost::unknown(flags) };
+    #[inline(never)]
+    fn priced(&self, reading: &Reading, by: &Priced, default_at: Option<Millis>, mut flags: Flags) -> Cost {
+        let Some(usage) = &reading.usage else { return Cost::unknown(flags) };
         let Some(at) = self.at(default_at) else { return Cost::unknown(flags | Flags::INVALID_TIME) };
-        let served = self.tier();
-        let tier = served.as_deref().and_then(|t| table.tier(provider, t));
-        let Some(rates) = effective(model, at, tier.as_deref(), usage.input_tokens) else {
+        let tier = by.table.tier(by.provider, self.tier());
+        let Some(rates) = effective(by.model, at, &tier, usage.input_tokens) else {
             return Cost::unknown(flags | Flags::NO_PRICE);
         };
         if !rates.has_tier {
             flags |= Flags::TIER_FALLBACK;
         }
-        let tokens = match token_part(&usage, &rates) {
-            Ok(tokens) => tokens,
-            Err(flag) => return Cost::unknown(flags | flag),
+        let mut tokens = Sum(Some(0));
+        let counts = disjoint(usage);
+        for &(slot, key) in RATED {
+            let count = counts.get(usize::from(slot)).copied().unwrap_or_default();
+            match rates.rate(key) {
+                _ if count == 0 => {}
+                Some(rate) => tokens.add(rate, u128::from(count)),
+                None => return Cost::unknown(flags | Flags::MISSING_RATE),
+            }
+        }
+        // Tokens times factor plus fees, rounded once.
+        let factor = self.geo_factor(by.model);
+        let (mut sum, unit) = match factor {
+            None => (tokens, 1),
+            Some(millionths) => {
+                let mut sum = Sum(Some(0));
+                sum.add_part(tokens.0, millionths);
+                (sum, 1_000_000)
+            }
         };
-        let fees = self.fee_part(&usage, &rates, &mut flags);
-        match fees.and_then(|fees| total(tokens, fees, self.geo_factor(model))) {
-            Some(pico) => Cost::known(pico, source, flags),
+        sum.add_part(self.fee_part(usage, &rates, &mut flags).0, unit);
+        match sum.0.and_then(|sum| pico_of(sum, ATTO_PER_PICO * unit)) {
+            Some(pico) => Cost::known(pico, by.source, flags),
             None => Cost::unknown(flags | Flags::OVERFLOW),
         }
     }
@@ -266,34 +270,52 @@ impl<'d> Record<'d> {
         if model.geo.is_empty() {
             return None;
         }
-        let place = self.raw?.get("inference_geo")?.string()?.to_ascii_lowercase();
+        let place = self.raw?.text_of("inference_geo")?.to_ascii_lowercase();
         find(&model.geo, &place).and_then(|factor| exact(factor, FACTOR_PLACES).ok())
     }
 
-    /// Adds up the fees in attodollars; `None` when they are too large to count.
-    fn fee_part(&self, usage: &Usage, rates: &Effective, flags: &mut Flags) -> Option<u128> {
-        let mut sum = rates.fee("request").map_or(0, |fee| fee.atto);
-        let mut charge = |tool: &str, calls: u64| -> Option<()> {
-            if calls == 0 {
-                return Some(());
-            }
-            match rates.fee(tool) {
-                Some(fee) => {
-                    sum = sum.checked_add(fee.atto.checked_mul(if fee.once { 1 } else { u128::from(calls) })?)?
-                }
-                None => *flags |= Flags::UNPRICED_TOOL,
-            }
-            Some(())
+    /// Adds up the fees in attodollars.
+    fn fee_part(&self, usage: &Usage, rates: &Effective, flags: &mut Flags) -> Sum {
+        let mut sum = Sum(Some(rates.fee("request").map_or(0, |fee| fee.atto)));
+        let mut charge = |tool: &str, calls: u64| match rates.fee(tool) {
+            _ if calls == 0 => {}
+            Some(fee) => sum.add(fee.atto, if fee.once { 1 } else { u128::from(calls) }),
+            None => *flags |= Flags::UNPRICED_TOOL,
         };
-        charge("web_search", usage.web_search_requests)?;
-        charge("file_search", usage.file_search_requests)?;
+        charge("web_search", usage.web_search_requests);
+        charge("file_search", usage.file_search_requests);
         for tool in self.tool_counts().into_iter().flat_map(Json::children) {
             let name = tool.key();
             if !["web_search", "file_search", "request"].contains(&&*name) {
-                charge(&name, tool.number().map_or(0, super::arithmetic::count_of))?;
+                charge(&name, tool.number().map_or(0, count_of));
             }
         }
-        Some(sum)
+        sum
+    }
+}
+
+/// Whose prices are taken.
+struct Priced<'a> {
+    model: &'a Model,
+    provider: &'a str,
+    table: &'a PriceTable,
+    source: Source,
+}
+
+/// A sum; nothing when it is too large to be counted.
+struct Sum(Option<u128>);
+
+impl Sum {
+    #[inline(never)]
+    fn add(&mut self, amount: u128, times: u128) {
+        self.0 = self.0.zip(product(amount, times)).and_then(|(sum, part)| sum.checked_add(part));
+    }
+
+    fn add_part(&mut self, amount: Option<u128>, times: u128) {
+        match amount {
+            Some(amount) => self.add(amount, times),
+            None => self.0 = None,
+        }
     }
 }
 
@@ -303,65 +325,57 @@ pub(super) fn add_tools(usage: &mut Usage, tools: Json) {
     usage.file_search_requests = usage.file_search_requests.saturating_add(tools.count("file_search"));
 }
 
-/// Takes up to `wanted` out of what is left.
-fn take(left: &mut u64, wanted: u64) -> u64 {
-    let taken = wanted.min(*left);
-    *left -= taken;
-    taken
-}
+/// The second is counted in the first already, but stays as it is.
+const TWICE: u8 = 0x80;
 
-/// Adds up the tokens at their rates in attodollars. The parts are made disjoint first, and never exceed their total.
-fn token_part(usage: &Usage, rates: &Effective) -> Result<u128, Flags> {
-    use RateKey::*;
-    let mut left = usage.input_tokens;
-    let read = take(&mut left, usage.cache_read_tokens);
-    let written = take(&mut left, usage.cache_write_tokens);
-    let mut read_text = read;
-    let read_audio = take(&mut read_text, usage.cache_read_audio_tokens);
-    let read_image = take(&mut read_text, usage.cache_read_image_tokens);
-    let mut written_short = written;
-    let written_long = take(&mut written_short, usage.cache_write_1h_tokens);
-    let audio = take(&mut left, usage.input_audio_tokens.saturating_sub(read_audio));
-    let image = take(&mut left, usage.input_image_tokens.saturating_sub(read_image));
-    let mut out = usage.output_tokens;
-    let out_audio = take(&mut out, usage.output_audio_tokens);
-    let out_image = take(&mut out, usage.output_image_tokens);
-    let reasoning = take(&mut out, usage.reasoning_tokens);
-    let citation = take(&mut out, usage.citation_tokens);
-    let parts = [
-        (left, Input),
-        (read_text, CacheRead),
-        (read_audio, CacheReadAudio),
-        (read_image, CacheReadImage),
-        (written_short, CacheWrite),
-        (written_long, CacheWrite1h),
-        (audio, InputAudio),
-        (image, InputImage),
-        (out, Output),
-        (out_audio, OutputAudio),
-        (out_image, OutputImage),
-        (reasoning, Reasoning),
-        (citation, Citation),
-    ];
-    let mut sum: u128 = 0;
-    for (tokens, key) in parts {
-        if tokens == 0 {
-            continue;
+/// How counts are made disjoint: out of the first, as much as there is, is taken the second. In this order.
+const WITHIN: &[(u8, u8)] = &[
+    (INPUT, READ),
+    (INPUT, WRITTEN),
+    (READ, READ_AUDIO),
+    (READ, READ_IMAGE),
+    (WRITTEN, LONG),
+    (IN_AUDIO, READ_AUDIO | TWICE),
+    (IN_IMAGE, READ_IMAGE | TWICE),
+    (INPUT, IN_AUDIO),
+    (INPUT, IN_IMAGE),
+    (OUTPUT, OUT_AUDIO),
+    (OUTPUT, OUT_IMAGE),
+    (OUTPUT, REASONING),
+    (OUTPUT, CITATION),
+];
+
+/// Which count has which rate.
+const RATED: &[(u8, RateKey)] = &[
+    (INPUT, RateKey::Input),
+    (READ, RateKey::CacheRead),
+    (READ_AUDIO, RateKey::CacheReadAudio),
+    (READ_IMAGE, RateKey::CacheReadImage),
+    (WRITTEN, RateKey::CacheWrite),
+    (LONG, RateKey::CacheWrite1h),
+    (IN_AUDIO, RateKey::InputAudio),
+    (IN_IMAGE, RateKey::InputImage),
+    (OUTPUT, RateKey::Output),
+    (OUT_AUDIO, RateKey::OutputAudio),
+    (OUT_IMAGE, RateKey::OutputImage),
+    (REASONING, RateKey::Reasoning),
+    (CITATION, RateKey::Citation),
+];
+
+/// The counts without what others count, so that none is paid twice and none exceeds its total.
+#[inline(never)]
+fn disjoint(usage: &Usage) -> [u64; Usage::KEYS.len()] {
+    let mut counts = usage.counts();
+    for &(from, what) in WITHIN {
+        let (from, part) = (usize::from(from), usize::from(what & !TWICE));
+        let (Some(most), Some(count)) = (counts.get(from).copied(), counts.get_mut(part)) else { continue };
+        let taken = most.min(*count);
+        if what & TWICE == 0 {
+            *count = taken;
         }
-        let rate = rates.rate(key).ok_or(Flags::MISSING_RATE)?;
-        let part = rate.checked_mul(u128::from(tokens)).ok_or(Flags::OVERFLOW)?;
-        sum = sum.checked_add(part).ok_or(Flags::OVERFLOW)?;
-    }
-    Ok(sum)
-}
-
-/// Tokens times factor plus fees, rounded once.
-fn total(tokens: u128, fees: u128, factor: Option<u128>) -> Option<i128> {
-    match factor {
-        None => pico_of_atto(tokens.checked_add(fees)?),
-        Some(millionths) => {
-            let fine = tokens.checked_mul(millionths)?.checked_add(fees.checked_mul(1_000_000)?)?;
-            super::arithmetic::pico_of_fine(fine)
+        if let Some(left) = counts.get_mut(from) {
+            *left -= taken;
         }
     }
+    counts
 }

@@ -2,14 +2,14 @@
 
 use crate::core::time::Millis;
 
-use super::prices::{Fee, Hours, Model, Price, RATES, RateKey};
+use super::prices::{Fee, Hours, Model, Price, RATES, RateKey, STAND_INS};
 use super::when;
 
 /// The rates and fees of one request.
 pub struct Effective<'m> {
     rates: [Option<u128>; RATES],
-    base: &'m [Fee],
-    overlays: [&'m [Fee]; 2],
+    /// Of the base, of the hour, of the tier.
+    fees: [&'m [Fee]; 3],
     /// Whether the served tier has an entry.
     pub has_tier: bool,
 }
@@ -40,24 +40,13 @@ impl Price {
     }
 }
 
-/// The entries that replace each other key by key.
-#[derive(Clone, Copy)]
-enum Layer<'t> {
-    Base,
-    Hours,
-    Tier(&'t str),
-}
-
-/// The valid entry of a layer that began last.
+/// The valid entry that began last, of those for a tier and for hours of the day or all day.
 #[inline(never)]
-fn latest<'m>(model: &'m Model, at: Millis, layer: Layer) -> Option<&'m Price> {
+fn latest<'m>(model: &'m Model, at: Millis, tier: &str, by_hour: bool) -> Option<&'m Price> {
     let mut best: Option<&Price> = None;
     for price in &model.prices {
-        let belongs = match layer {
-            Layer::Base => price.tier.is_none() && price.hours.is_none(),
-            Layer::Hours => price.tier.is_none() && price.hours.is_some(),
-            Layer::Tier(tier) => price.tier.as_deref() == Some(tier),
-        };
+        let is_tier = price.tier.as_deref().unwrap_or_default() == tier;
+        let belongs = is_tier && (!tier.is_empty() || price.hours.is_some() == by_hour);
         if belongs && best.is_none_or(|b| price.from > b.from) && price.is_valid(at) {
             best = Some(price);
         }
@@ -65,23 +54,21 @@ fn latest<'m>(model: &'m Model, at: Millis, layer: Layer) -> Option<&'m Price> {
     best
 }
 
-/// Finds what applies at a time, at a tier (`None` is the standard one) and for a total input; `None` when no price was
-/// valid then.
-pub fn effective<'m>(model: &'m Model, at: Millis, tier: Option<&str>, input: u64) -> Option<Effective<'m>> {
-    let base = latest(model, at, Layer::Base)?;
-    let mut out = Effective { rates: [None; RATES], base: &base.fees, overlays: [&[], &[]], has_tier: true };
-    base.apply(&mut out.rates, input);
-    if let Some(hour) = latest(model, at, Layer::Hours) {
-        hour.apply(&mut out.rates, input);
-        out.overlays[0] = &hour.fees;
-    }
-    if let Some(tier) = tier {
-        match latest(model, at, Layer::Tier(tier)) {
-            Some(entry) => {
-                entry.apply(&mut out.rates, input);
-                out.overlays[1] = &entry.fees;
+/// Finds what applies at a time, at a tier (nothing is the standard one) and for a total input; `None` when no price was
+/// valid then. Entries for hours, then those for the tier replace the base key by key.
+pub fn effective<'m>(model: &'m Model, at: Millis, tier: &str, input: u64) -> Option<Effective<'m>> {
+    let mut out = Effective { rates: [None; RATES], fees: [&[]; 3], has_tier: true };
+    let layers = [("", false), ("", true), (tier, false)];
+    let count = if tier.is_empty() { 2 } else { 3 };
+    for ((tier, by_hour), fees) in layers.into_iter().take(count).zip(&mut out.fees) {
+        let is_base = tier.is_empty() && !by_hour;
+        match latest(model, at, tier, by_hour) {
+            Some(price) => {
+                price.apply(&mut out.rates, input);
+                *fees = &price.fees;
             }
-            None => out.has_tier = false,
+            None if is_base => return None,
+            None => out.has_tier = tier.is_empty(),
         }
     }
     Some(out)
@@ -91,23 +78,14 @@ impl<'m> Effective<'m> {
     /// Returns the rate of a kind of token, or of what stands in for it, in attodollars.
     #[inline(never)]
     pub fn rate(&self, key: RateKey) -> Option<u128> {
-        let own = |key: RateKey| self.rates.get(key as usize).copied().flatten();
-        // What is cached and audio may have the price of audio, else of the cache.
-        let chain = match key {
-            RateKey::CacheReadAudio => Some([RateKey::InputAudio, RateKey::CacheRead]),
-            RateKey::CacheReadImage => Some([RateKey::InputImage, RateKey::CacheRead]),
-            _ => None,
-        };
-        if let Some(chain) = chain {
-            return own(key).or_else(|| chain.into_iter().find_map(own)).or_else(|| own(RateKey::Input));
-        }
-        own(key).or_else(|| self.rate(key.stand_in()?))
+        let stand_ins = STAND_INS.get(key as usize).copied().unwrap_or_default();
+        let mut keys = std::iter::once(&key).chain(stand_ins);
+        keys.find_map(|key| self.rates.get(*key as usize).copied().flatten())
     }
 
     /// Returns the fee for a tool.
     #[inline(never)]
     pub fn fee(&self, tool: &str) -> Option<&'m Fee> {
-        let [hours, tier] = self.overlays;
-        [tier, hours, self.base].into_iter().find_map(|fees| fees.iter().find(|f| f.tool == tool))
+        self.fees.iter().rev().find_map(|fees| fees.iter().find(|fee| fee.tool == tool))
     }
 }

@@ -161,7 +161,7 @@ impl UsageState {
 
     fn start(&mut self, data: &str) {
         let Ok(doc) = Doc::parse(data) else { return };
-        let text = |key| doc.root().get(key).and_then(Json::string).map(Into::into);
+        let text = |key| doc.root().text_of(key).map(Into::into);
         self.started =
             step_of(doc.root()).map(|step| Started { step, provider: text("provider"), model: text("model") });
     }
@@ -187,7 +187,7 @@ impl UsageState {
         self.put(key, part);
     }
 
-    fn part(&self, mut record: Record, event: EventView, data: Json, table: &PriceTable) -> Part {
+    fn part<'a>(&'a self, mut record: Record<'a>, event: EventView, data: Json, table: &PriceTable) -> Part {
         fill(&mut record, self.hint(data));
         let note = event.note.filter(|_| self.pricing == Pricing::Stored).and_then(|note| Doc::parse(note).ok());
         let noted = note
@@ -217,57 +217,48 @@ impl UsageState {
             self.all.steps += 1;
             self.own.steps += 1;
         }
-        match (same_response, same_step) {
-            (Some(at), Some(step)) if at == step => self.replace(at, part),
-            (Some(at), _) => {
-                self.replace(at, part);
-                // This step's own response is counted there; what else was reported for it is replaced, too.
-                let covered = Part { elsewhere: true, recorded: true, epoch: self.epoch, ..Part::default() };
-                match same_step {
-                    Some(step) => self.replace(step, covered),
-                    None => {
-                        self.insert(key, covered);
-                    }
-                }
-            }
-            (None, Some(at)) => {
-                // A step's end without usage takes nothing away from what was reported before.
-                if part.recorded || !self.parts.get(at).is_some_and(|p| p.recorded) {
-                    self.replace(at, part);
-                }
-            }
-            (None, None) => {
-                self.insert(key, part);
+        let Some(at) = same_response.or(same_step) else { return self.insert(key, part) };
+        let is_said = part.recorded || !self.parts.get(at).is_some_and(|p| p.recorded);
+        if same_response.is_none() && !is_said {
+            // A step's end without usage takes nothing away from what was reported before.
+            return;
+        }
+        self.replace(at, part);
+        if same_response.is_some() && same_step != Some(at) {
+            // This step's own response is counted there; what else was reported for it is replaced, too.
+            let covered = Part { elsewhere: true, recorded: true, epoch: self.epoch, ..Part::default() };
+            match same_step {
+                Some(step) => self.replace(step, covered),
+                None => self.insert(key, covered),
             }
         }
     }
 
+    #[inline(never)]
     fn insert(&mut self, key: Option<(i64, i64)>, part: Part) {
-        self.count(&part);
         if key.is_none() && part.response.is_none() {
             // Nothing can replace it, so nothing needs to be kept.
+            self.count(&part);
             return;
         }
         let at = self.parts.len();
         if let Some(key) = key {
             self.places.insert(step_key(key), at);
         }
-        if let Some(response) = &part.response {
-            self.places.insert(response_key(response), at);
-        }
-        self.parts.push(part);
+        self.parts.push(Part { elsewhere: true, ..Part::default() });
+        self.replace(at, part);
     }
 
+    #[inline(never)]
     fn replace(&mut self, at: usize, part: Part) {
         self.count(&part);
-        if let Some(response) = &part.response {
-            self.places.insert(response_key(response), at);
-        }
-        let response = part.response.clone();
         let Some(old) = self.parts.get_mut(at).map(|slot| std::mem::replace(slot, part)) else { return };
         self.discount(&old);
-        if let Some(gone) = old.response.filter(|r| Some(r) != response.as_ref()) {
-            self.places.remove(&response_key(&gone));
+        if let Some(gone) = &old.response {
+            self.places.remove(&response_key(gone));
+        }
+        if let Some(response) = self.parts.get(at).and_then(|part| part.response.as_ref()) {
+            self.places.insert(response_key(response), at);
         }
     }
 
@@ -352,7 +343,7 @@ fn response_key(id: &str) -> String {
 }
 
 fn step_of(data: Json) -> Option<(i64, i64)> {
-    let whole = |key| data.get(key).and_then(Json::number).and_then(|n| n.parse().ok());
+    let whole = |key| data.number_of(key).and_then(|n| n.parse().ok());
     Some((whole("turn")?, whole("step")?))
 }
 
@@ -364,15 +355,15 @@ fn record_of(data: Json<'_>, is_end: bool) -> Option<Record<'_>> {
     (is_end && data.any(&["raw", "raw_usage"]).is_some()).then(|| Record::read(data))
 }
 
-fn fill<'a>(record: &mut Record<'a>, hint: Hint) {
+fn fill<'a>(record: &mut Record<'a>, hint: Hint<'a>) {
     // A provider belongs to its model: one that is said goes without the other's hint.
     if record.model.is_none() {
-        record.model = hint.model.map(|m| m.to_owned().into());
+        record.model = hint.model;
         if record.provider.is_none() {
-            record.provider = hint.provider.map(|p| p.to_owned().into());
+            record.provider = hint.provider;
         }
-    } else if record.provider.is_none() && record.model.as_deref() == hint.model {
-        record.provider = hint.provider.map(|p| p.to_owned().into());
+    } else if record.provider.is_none() && record.model == hint.model {
+        record.provider = hint.provider;
     }
 }
 

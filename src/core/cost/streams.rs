@@ -93,9 +93,6 @@ fn add(sum: &mut Value, next: &Value, level: usize) {
 }
 
 fn add_numbers(a: &str, b: &str) -> String {
-    if let (Ok(a), Ok(b)) = (a.parse::<i64>(), b.parse::<i64>()) {
-        return (i128::from(a) + i128::from(b)).to_string();
-    }
     match (pico_of_usd_number(a), pico_of_usd_number(b)) {
         (Some(a), Some(b)) => usd_text(a + b),
         _ => b.to_owned(),

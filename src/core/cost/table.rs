@@ -315,7 +315,7 @@ impl Reader {
 
     /// Reads a provider that was checked.
     pub(super) fn provider(&mut self, value: &Value) -> Checked<Provider> {
-        let mut models: Vec<Rc<Model>> = Vec::new();
+        let mut models: Vec<Model> = Vec::new();
         let outside = self.enter("models");
         for (i, item) in list(value, "models").iter().enumerate() {
             let outside = self.enter_item(i);
@@ -326,7 +326,7 @@ impl Reader {
                     return Err("has a name of another model");
                 }
             }
-            models.push(Rc::new(model));
+            models.push(model);
             self.leave(outside);
         }
         self.leave(outside);
@@ -453,10 +453,7 @@ pub(super) fn fees(value: &Value) -> Vec<Fee> {
 
 /// `HH:MM` as minutes of the day; the end of the day is a time no clock shows.
 fn minute(text: &str) -> Option<i64> {
-    match when::minutes(text) {
-        Some((minute, "")) => Some(minute),
-        _ => (text == "24:00").then_some(24 * 60),
-    }
+    when::minutes(text).or((text == "24:00").then_some(24 * 60))
 }
 
 impl Price {

@@ -2,7 +2,7 @@
 
 use super::arithmetic::{MAX_COUNT, write_count};
 use super::doc::Json;
-use super::flags::Flags;
+use super::flags::{Flags, said};
 
 macro_rules! counts {
     ($($field:ident $key:literal $core:literal $doc:literal)+) => {
@@ -13,7 +13,7 @@ macro_rules! counts {
 
         impl Usage {
             /// Key in JSON, whether it is always written, and documentation, in order.
-            pub const KEYS: &'static [(&'static str, bool, &'static str)] = &[$(($key, $core, $doc),)+];
+            pub const KEYS: &'static [(&'static str, bool, &'static str)] = &[$(($key, $core, said!($doc)),)+];
 
             /// Returns the counts in the order of [`Usage::KEYS`].
             #[inline(never)]
@@ -48,6 +48,27 @@ counts! {
     citation_tokens "citationTokens" false "Output that was citations."
     web_search_requests "webSearchRequests" false "Web searches that the provider made."
     file_search_requests "fileSearchRequests" false "File searches that the provider made."
+}
+
+/// Places of counts in [`Usage::KEYS`].
+#[allow(missing_docs, reason = "short for the names of the keys")]
+pub(super) mod slot {
+    pub const INPUT: u8 = 0;
+    pub const OUTPUT: u8 = 1;
+    pub const READ: u8 = 2;
+    pub const WRITTEN: u8 = 3;
+    pub const SHORT: u8 = 4;
+    pub const LONG: u8 = 5;
+    pub const REASONING: u8 = 6;
+    pub const IN_AUDIO: u8 = 7;
+    pub const OUT_AUDIO: u8 = 8;
+    pub const READ_AUDIO: u8 = 9;
+    pub const IN_IMAGE: u8 = 10;
+    pub const OUT_IMAGE: u8 = 11;
+    pub const READ_IMAGE: u8 = 12;
+    pub const TOOL: u8 = 13;
+    pub const CITATION: u8 = 14;
+    pub const SEARCHES: u8 = 15;
 }
 
 impl Usage {

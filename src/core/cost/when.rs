@@ -24,59 +24,80 @@ fn days_in(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Takes a number of exactly `width` digits, in a range, from the front.
-fn number(text: &str, width: usize, range: std::ops::RangeInclusive<i64>) -> Option<(i64, &str)> {
-    let digits = text.get(..width)?;
-    let value = digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())??;
-    range.contains(&value).then(|| (value, text.get(width..).unwrap_or_default()))
-}
+/// What is left to read of a time.
+struct Rest<'a>(&'a [u8]);
 
-fn date(text: &str) -> Option<(Millis, &str)> {
-    let (year, rest) = number(text, 4, 0..=9999)?;
-    let (month, rest) = number(rest.strip_prefix('-')?, 2, 1..=12)?;
-    let (day, rest) = number(rest.strip_prefix('-')?, 2, 1..=days_in(year, month))?;
-    Some((days(year, month, day) * DAY_MS, rest))
+impl Rest<'_> {
+    /// Takes one of some characters from the front, if one stands there.
+    #[inline(never)]
+    fn take(&mut self, any: &[u8]) -> Option<u8> {
+        let (&first, rest) = self.0.split_first().filter(|(first, _)| any.contains(first))?;
+        self.0 = rest;
+        Some(first)
+    }
+
+    /// Takes a number of exactly `width` digits, in a range.
+    #[inline(never)]
+    fn number(&mut self, width: usize, least: i64, most: i64) -> Option<i64> {
+        let mut out = 0;
+        for _ in 0..width {
+            out = out * 10 + i64::from(self.take(b"0123456789")? - b'0');
+        }
+        (least <= out && out <= most).then_some(out)
+    }
+
+    /// Takes `HH:MM`, as minutes of the day.
+    #[inline(never)]
+    fn minutes(&mut self) -> Option<i64> {
+        let hours = self.number(2, 0, 23)?;
+        self.take(b":")?;
+        Some(hours * 60 + self.number(2, 0, 59)?)
+    }
+
+    /// Takes digits behind a point, as milliseconds; what is finer is cut off.
+    fn fraction(&mut self) -> Option<i64> {
+        let (mut out, mut unit) = (self.number(1, 0, 9)? * 100, 10);
+        while let Some(digit) = self.number(1, 0, 9) {
+            out += digit * unit;
+            unit /= 10;
+        }
+        Some(out)
+    }
 }
 
 /// Parses `HH:MM` into minutes of the day.
-pub fn minutes(text: &str) -> Option<(i64, &str)> {
-    let (hours, rest) = number(text, 2, 0..=23)?;
-    let (minutes, rest) = number(rest.strip_prefix(':')?, 2, 0..=59)?;
-    Some((hours * 60 + minutes, rest))
+pub fn minutes(text: &str) -> Option<i64> {
+    let mut rest = Rest(text.as_bytes());
+    rest.minutes().filter(|_| rest.0.is_empty())
 }
 
 /// Parses a day (its 00:00:00 UTC) or an ISO 8601 time; one without an offset is UTC.
+#[inline(never)]
 pub fn parse(text: &str) -> Option<Millis> {
-    let (day, rest) = date(text)?;
-    if rest.is_empty() {
-        return Some(day);
+    let mut rest = Rest(text.as_bytes());
+    let year = rest.number(4, 0, 9999)?;
+    rest.take(b"-")?;
+    let month = rest.number(2, 1, 12)?;
+    rest.take(b"-")?;
+    let day = rest.number(2, 1, days_in(year, month))?;
+    let mut out = days(year, month, day) * DAY_MS;
+    if rest.0.is_empty() {
+        return Some(out);
     }
-    let (minute, rest) = minutes(rest.strip_prefix(['T', 't', ' '])?)?;
-    let (second, rest) = match rest.strip_prefix(':') {
-        Some(rest) => number(rest, 2, 0..=60)?,
-        None => (0, rest),
-    };
-    let (milli, rest) = fraction(rest)?;
-    Some(day + minute * 60_000 + second * 1_000 + milli - offset(rest)?)
-}
-
-fn fraction(text: &str) -> Option<(i64, &str)> {
-    let Some(rest) = text.strip_prefix('.') else { return Some((0, text)) };
-    let width = rest.bytes().take_while(u8::is_ascii_digit).count();
-    let digits = rest.get(..width).filter(|d| !d.is_empty())?;
-    let milli = digits.bytes().chain(*b"00").take(3).fold(0, |n, b| n * 10 + i64::from(b - b'0'));
-    Some((milli, rest.get(width..).unwrap_or_default()))
-}
-
-fn offset(text: &str) -> Option<i64> {
-    match text.as_bytes() {
-        [] | [b'Z' | b'z'] => Some(0),
-        [sign @ (b'+' | b'-'), ..] => {
-            let (minute, rest) = minutes(text.get(1..)?)?;
-            rest.is_empty().then_some(if *sign == b'-' { -minute } else { minute } * 60_000)
-        }
-        _ => None,
+    rest.take(b"Tt ")?;
+    out += rest.minutes()? * 60_000;
+    if rest.take(b":").is_some() {
+        out += rest.number(2, 0, 60)? * 1_000;
     }
+    if rest.take(b".").is_some() {
+        out += rest.fraction()?;
+    }
+    match rest.take(b"Zz+-") {
+        Some(b'+') => out -= rest.minutes()? * 60_000,
+        Some(b'-') => out += rest.minutes()? * 60_000,
+        _ => {}
+    }
+    rest.0.is_empty().then_some(out)
 }
 
 /// Returns the minute of the UTC day and the ISO weekday (1 is Monday).

@@ -5,7 +5,7 @@ use num_rational::BigRational;
 use proptest::prelude::*;
 use serde_json::json;
 use sessionlog::core::cost::arithmetic::{
-    MAX_COUNT, cents_nearest, cents_text, count_of, exact, pico_of_atto, pico_of_cents, pico_of_fine, pico_of_usd,
+    ATTO_PER_PICO, MAX_COUNT, cents_nearest, cents_text, count_of, exact, pico_of, pico_of_cents, pico_of_usd,
     pico_of_usd_number, usd_nearest, usd_text,
 };
 use sessionlog::core::cost::{self, CostTotal, PriceTable};
@@ -64,10 +64,10 @@ proptest! {
     #[test]
     fn rounding_is_half_to_even(atto in any::<u128>(), whole in 0u128..1 << 60, tie in 0u128..3) {
         let one = |atto: u128| rounded(&BigRational::new(atto.into(), ten(6)));
-        prop_assert_eq!(pico_of_atto(atto).map(BigInt::from), Some(one(atto)));
+        prop_assert_eq!(pico_of(atto, ATTO_PER_PICO).map(BigInt::from), Some(one(atto)));
         let near = whole * 1_000_000 + 499_999 + tie;
-        prop_assert_eq!(pico_of_atto(near).map(BigInt::from), Some(one(near)));
-        prop_assert_eq!(pico_of_fine(atto).map(BigInt::from), Some(rounded(&BigRational::new(atto.into(), ten(12)))));
+        prop_assert_eq!(pico_of(near, ATTO_PER_PICO).map(BigInt::from), Some(one(near)));
+        prop_assert_eq!(pico_of(atto, ATTO_PER_PICO * 1_000_000).map(BigInt::from), Some(rounded(&BigRational::new(atto.into(), ten(12)))));
     }
 
     #[test]

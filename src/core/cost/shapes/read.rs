@@ -12,7 +12,7 @@ fn gather(raw: Json, groups: &[Group], usage: &mut Usage) -> bool {
         let Some(object) = raw.at(place) else { continue };
         let is_list = object.is_array();
         for (slot, key) in *members {
-            let number = if is_list { None } else { object.get(key).and_then(Json::number) };
+            let number = if is_list { None } else { object.number_of(key) };
             says |= slot & SAYS != 0 && number.is_some();
             let Some(count) = slots.get_mut(usize::from(slot & !SAYS)) else { continue };
             if is_list {
@@ -28,14 +28,9 @@ fn gather(raw: Json, groups: &[Group], usage: &mut Usage) -> bool {
 /// Adds up the entries of one kind in a list of `{modality, tokenCount}` or `{ttl, inputTokens}`.
 #[inline(never)]
 fn listed(list: Json, kind: &str) -> u64 {
-    let mut sum: u64 = 0;
-    for entry in list.children() {
-        if entry.any(&["modality", "ttl"]).and_then(Json::string).is_some_and(|said| said == kind) {
-            sum = sum
-                .saturating_add(entry.any(&["tokenCount", "inputTokens"]).and_then(Json::number).map_or(0, count_of));
-        }
-    }
-    sum
+    let of = |entry: Json| entry.count("tokenCount").max(entry.count("inputTokens"));
+    let matching = list.children().filter(|entry| entry.is_text("modality", kind) || entry.is_text("ttl", kind));
+    matching.fold(0, |sum: u64, entry| sum.saturating_add(of(entry)))
 }
 
 pub(super) fn read(shape: &Shape, raw: Json, context: &Context) -> Reading {
@@ -47,7 +42,7 @@ pub(super) fn read(shape: &Shape, raw: Json, context: &Context) -> Reading {
     // Anthropic bills compaction beside the top level; iterations of other kinds are inside.
     if shape.traits & (LIFETIMES | BESIDE) == LIFETIMES | BESIDE {
         for iteration in raw.get("iterations").into_iter().flat_map(Json::children) {
-            if iteration.get("type").and_then(Json::string).is_some_and(|kind| kind == "compaction") {
+            if iteration.is_text("type", "compaction") {
                 let mut more = Usage::default();
                 gather(iteration, shape.groups, &mut more);
                 finish(shape.traits, iteration, context, &mut more);
@@ -73,7 +68,7 @@ const REASONING: &[&str] = &[
 ];
 
 fn total(raw: Json, key: &str) -> Option<u64> {
-    raw.get(key)?.number().map(count_of)
+    raw.number_of(key).map(count_of)
 }
 
 /// Adds reasoning to the output where it comes on top: the total decides, else the shape; what is more than the output

@@ -1,24 +1,9 @@
 //! Every shape, and where it keeps its counts.
 
 use super::super::streams::{anthropic, last, last_ollama, sum_chunks, sum_steps};
+use super::super::usage::slot::*;
 use super::{BESIDE, BY_TOTAL, ELSE_ON_TOP, Group, LIFETIMES, METADATA, ON_TOP, SAYS, Shape, Slot, TICKS, UPSTREAM};
 
-const INPUT: Slot = 0;
-const OUTPUT: Slot = 1;
-const READ: Slot = 2;
-const WRITTEN: Slot = 3;
-const SHORT: Slot = 4;
-const LONG: Slot = 5;
-const REASONING: Slot = 6;
-const IN_AUDIO: Slot = 7;
-const OUT_AUDIO: Slot = 8;
-const READ_AUDIO: Slot = 9;
-const IN_IMAGE: Slot = 10;
-const OUT_IMAGE: Slot = 11;
-const READ_IMAGE: Slot = 12;
-const TOOL: Slot = 13;
-const CITATION: Slot = 14;
-const SEARCHES: Slot = 15;
 /// Says that there is usage, but is no count of ours.
 const OTHER: Slot = 0x7f;
 
