@@ -224,7 +224,7 @@ impl<'d> Record<'d> {
         if found.model.free {
             return Cost::known(0, Source::Free, flags);
         }
-        let by = Priced { model: &found.model, provider: found.provider_id(), table, source: Source::Table };
+        let by = Priced { model: found.model, provider: found.provider_id(), table, source: Source::Table };
         self.priced(reading, &by, default_at, flags)
     }
 
