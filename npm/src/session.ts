@@ -5,7 +5,7 @@ import type {
 import type { RawScrubStream, RawSession } from "./glue.js";
 import { rawPrices } from "./cost.js";
 import { SessionBlobs, type BlobStore } from "./blobs.js";
-import { DerivedMessages, DerivedRequests, parseMessages } from "./derive.js";
+import { DerivedMessages, DerivedRequests, readMessages } from "./derive.js";
 import { SessionLogError, toError } from "./errors.js";
 import { lazyEvent } from "./lazy-event.js";
 import { exposeSession } from "./internal.js";
@@ -102,7 +102,7 @@ export class Session {
     this.id = this.#header.id;
     this.#visible = call(() => raw.len());
     this.#readOnly = readOnly;
-    this.#messages = new DerivedMessages(() => call(() => raw.derive_update()));
+    this.#messages = new DerivedMessages(raw);
     this.#requests = new DerivedRequests(
       (options) => call(() => raw.derive_request(options)),
       (outbound, options) => call(() => raw.check_outbound(outbound, options)),
@@ -374,7 +374,7 @@ export class Session {
     const { upto } = options;
     if (upto === undefined || upto >= this.#visible) return this.#messages.list();
     this.#need(0);
-    return parseMessages(call(() => this.#raw.derive_messages(Math.max(0, Math.floor(upto)))));
+    return readMessages(this.#raw, call(() => this.#raw.message_seqs(Math.max(0, Math.floor(upto)))));
   }
 
   deriveRequest(options: RequestOptions): DerivedRequest {

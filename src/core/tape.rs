@@ -50,8 +50,8 @@ impl<'a> Tape<'a> {
         if node.escaped {
             return json::unescape(self.slice(node)) == key;
         }
-        (node.end - node.start) as usize == key.len() + 2
-            && self.text.as_bytes().get(node.start as usize + 1..node.end as usize - 1) == Some(key.as_bytes())
+        let name = self.text.as_bytes().get(node.start as usize + 1..node.end as usize - 1);
+        (node.end - node.start) as usize == key.len() + 2 && name.is_some_and(|name| name == key.as_bytes())
     }
 
     fn slice(&self, node: &Node) -> &'a str {
@@ -117,42 +117,80 @@ impl Scan<'_, '_> {
     }
 
     fn string(&mut self, bytes: &[u8]) -> Option<()> {
-        let start = self.at;
-        let mut at = start + 1;
-        let (mut escaped, mut odd) = (false, false);
-        loop {
-            at = next_special(bytes, at)?;
-            if bytes.get(at) == Some(&b'"') {
-                break;
-            }
-            escaped = true;
-            odd |= matches!(bytes.get(at + 1)?, b'u' | b'/');
-            at += 2;
-        }
-        self.push(b'"', start, at + 1, escaped, odd);
+        let end = string_end(bytes.get(self.at + 1..)?)?;
+        self.push(b'"', self.at, self.at + 1 + end.len, end.escaped, end.odd);
         Some(())
     }
 }
 
-/// Returns where the first quote or backslash from `at` on is.
-#[inline]
-fn next_special(bytes: &[u8], mut at: usize) -> Option<usize> {
+/// What a string is, found on the way to its end.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct StringEnd {
+    /// Bytes up to and with the closing quote.
+    len: usize,
+    escaped: bool,
+    odd: bool,
+}
+
+/// Crosses a string from behind its opening quote, eight bytes at a time.
+fn string_end(bytes: &[u8]) -> Option<StringEnd> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
     const QUOTES: u64 = ONES * b'"' as u64;
     const SLASHES: u64 = ONES * b'\\' as u64;
-    let mut rest = bytes.get(at..)?;
-    while let Some((word, after)) = rest.split_first_chunk::<8>() {
+    let mut end = StringEnd::default();
+    let (words, rest) = bytes.as_chunks::<8>();
+    // Whether the first byte of what follows belongs to an escape.
+    let mut is_escaped = false;
+    for (at, word) in words.iter().enumerate() {
         let word = u64::from_le_bytes(*word);
         let (quotes, slashes) = (word ^ QUOTES, word ^ SLASHES);
-        let hit = ((quotes.wrapping_sub(ONES) & !quotes) | (slashes.wrapping_sub(ONES) & !slashes)) & HIGH;
-        if hit != 0 {
-            return Some(at + (hit.trailing_zeros() / 8) as usize);
+        let mut hits = ((quotes.wrapping_sub(ONES) & !quotes) | (slashes.wrapping_sub(ONES) & !slashes)) & HIGH;
+        if is_escaped {
+            hits &= !0xff;
+            is_escaped = false;
         }
-        at += 8;
-        rest = after;
+        while hits != 0 {
+            // The byte behind a hit may look like one; so each is looked at.
+            let bit = hits.trailing_zeros() & !7;
+            hits &= hits - 1;
+            match (word >> bit) as u8 {
+                b'"' => {
+                    end.len = at * 8 + (bit / 8) as usize + 1;
+                    return Some(end);
+                }
+                b'\\' => {
+                    end.see(*bytes.get(at * 8 + (bit / 8) as usize + 1)?);
+                    is_escaped = bit == 56;
+                    hits &= !0xffff_u64 << bit;
+                }
+                _ => {}
+            }
+        }
     }
-    rest.iter().position(|&b| b == b'"' || b == b'\\').map(|n| at + n)
+    let mut tail = rest.iter().enumerate();
+    if is_escaped {
+        tail.next();
+    }
+    while let Some((at, byte)) = tail.next() {
+        match byte {
+            b'"' => {
+                end.len = words.len() * 8 + at + 1;
+                return Some(end);
+            }
+            b'\\' => end.see(*tail.next()?.1),
+            _ => {}
+        }
+    }
+    None
+}
+
+impl StringEnd {
+    /// Takes in what follows a backslash.
+    fn see(&mut self, escape: u8) {
+        self.escaped = true;
+        self.odd |= matches!(escape, b'u' | b'/');
+    }
 }
 
 /// One value inside a text.
@@ -355,13 +393,43 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_wide_scan_finds_the_first_of_either() {
-        for at in 0..40 {
-            for (first, second) in [('"', '\\'), ('\\', '"')] {
-                let text = format!("{}{first}{}{second}é", "x".repeat(at), "ÿ".repeat(5));
-                assert_eq!(next_special(text.as_bytes(), 0), Some(at));
+    /// The same, one byte at a time.
+    fn end_by_bytes(bytes: &[u8]) -> Option<StringEnd> {
+        let mut end = StringEnd::default();
+        let mut all = bytes.iter();
+        while let Some(byte) = all.next() {
+            match byte {
+                b'"' => {
+                    end.len = bytes.len() - all.len();
+                    return Some(end);
+                }
+                b'\\' => end.see(*all.next()?),
+                _ => {}
             }
+        }
+        None
+    }
+
+    #[test]
+    fn a_string_ends_at_its_first_quote_that_is_not_escaped() {
+        for at in 0..40 {
+            for inner in ["", "\\\"", "\\\\", "\\u0041", "\\/", "#]", "\\\"#", "\\\\]\\\\", "ÿÿÿÿÿ", "\\\\\\\"\\n\\\\"]
+            {
+                let text = format!("{}{inner}{}\"#\"", "x".repeat(at), "]".repeat(at % 3));
+                let end = string_end(text.as_bytes()).unwrap();
+                assert_eq!(end.len, text.len() - 2, "{text}");
+                assert_eq!(end, end_by_bytes(text.as_bytes()).unwrap());
+                for cut in 0..end.len {
+                    assert_eq!(string_end(&text.as_bytes()[..cut]), None, "{text} at {cut}");
+                }
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn eight_bytes_at_a_time_find_what_one_at_a_time_finds(text in "[\"\\\\#\\]ux/é]{0,40}") {
+            proptest::prop_assert_eq!(string_end(text.as_bytes()), end_by_bytes(text.as_bytes()));
         }
     }
 }

@@ -9,9 +9,11 @@ use crate::core::derive::{
 };
 use crate::core::error::Result;
 
-/// Returns `{"keep":n,"messages":[…]}`, or an empty text when nothing changed.
-pub(crate) fn update_text(log: &dyn EventSource, state: &mut Deriver) -> String {
-    state.update_text(log)
+/// Returns how many messages stay, then the events that make those that follow; nothing when nothing changed.
+pub(crate) fn update(log: &dyn EventSource, state: &mut Deriver) -> Option<Vec<f64>> {
+    let (keep, fresh, changed) = state.advance(log);
+    let fresh = fresh.into_iter().map(|seq| seq as f64);
+    changed.then(|| std::iter::once(keep as f64).chain(fresh).collect())
 }
 
 /// Returns how the request for these options changed since the last call.

@@ -384,14 +384,24 @@ impl RawSession {
         session_usage(session.log().iter(), prices.table(), Pricing::Reprice).to_json()
     }
 
-    /// Returns what changed among the messages since the last call: `{keep, messages}`, or an empty text.
-    pub fn derive_update(&self) -> String {
-        super::derive::update_text(self.session.borrow().log(), &mut self.deriver.borrow_mut())
+    /// Returns what changed among the messages since the last call: how many stay, and the events that make those behind
+    /// them; nothing when nothing changed.
+    pub fn derive_update(&self) -> Option<Vec<f64>> {
+        super::derive::update(self.session.borrow().log(), &mut self.deriver.borrow_mut())
     }
 
-    /// Returns the messages of the first `upto` events as JSON text.
-    pub fn derive_messages(&self, upto: f64) -> String {
-        derive::messages(self.session.borrow().log(), Some(upto as u64))
+    /// Returns which of the first `upto` events make the messages of these.
+    pub fn message_seqs(&self, upto: f64) -> Vec<f64> {
+        let seqs = derive::message_seqs(self.session.borrow().log(), upto as u64);
+        seqs.into_iter().map(|seq| seq as f64).collect()
+    }
+
+    /// Returns the messages that these events make, as JSON text of an array.
+    pub fn messages_of(&self, seqs: &[f64]) -> String {
+        let seqs: Vec<u64> = seqs.iter().map(|seq| *seq as u64).collect();
+        let mut out = String::new();
+        derive::write_messages(self.session.borrow().log(), &seqs, &mut out);
+        out
     }
 
     /// Returns how the request for these options (JSON text) changed since the last call.

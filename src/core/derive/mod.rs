@@ -286,20 +286,8 @@ impl Deriver {
         Update { keep, messages, added: fresh.len(), changed }
     }
 
-    /// The same as JSON text `{"keep":n,"messages":[…]}`, empty when nothing changed; long texts are written once.
-    pub fn update_text(&mut self, log: &dyn EventSource) -> String {
-        let (keep, fresh, changed) = self.advance(log);
-        if !changed {
-            return String::new();
-        }
-        let mut out = format!("{{\"keep\":{keep},\"messages\":");
-        write_messages(log, &fresh, &mut out);
-        out.push('}');
-        out
-    }
-
     /// Returns how many messages stay, which events make those that follow, and whether that is any change.
-    fn advance(&mut self, log: &dyn EventSource) -> (usize, Vec<u64>, bool) {
+    pub fn advance(&mut self, log: &dyn EventSource) -> (usize, Vec<u64>, bool) {
         self.projection.update(log);
         let same = self.told.epoch == self.projection.epoch;
         let before = self.told.seqs.len();
@@ -331,9 +319,8 @@ impl Deriver {
     }
 }
 
-fn write_messages(log: &dyn EventSource, seqs: &[u64], out: &mut String) {
-    let bytes: usize = seqs.iter().filter_map(|seq| log.event(*seq)).map(|e| e.data.len() + 80).sum();
-    out.reserve(bytes + 2);
+/// Appends the messages of these events, which [`Deriver::advance`] or [`message_seqs`] named, as JSON text of an array.
+pub fn write_messages(log: &dyn EventSource, seqs: &[u64], out: &mut String) {
     out.push('[');
     for (i, seq) in seqs.iter().enumerate() {
         if i > 0 {
@@ -343,6 +330,11 @@ fn write_messages(log: &dyn EventSource, seqs: &[u64], out: &mut String) {
         debug_assert!(wrote, "only events that make messages are asked for");
     }
     out.push(']');
+}
+
+/// Returns which of the first `upto` events make the messages of these.
+pub fn message_seqs(log: &dyn EventSource, upto: u64) -> Vec<u64> {
+    Deriver::new().advance(&Prefix { log, len: upto }).1
 }
 
 /// Derives the messages of the first `upto` events, as JSON text of an array.

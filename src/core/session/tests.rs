@@ -309,7 +309,8 @@ fn one_odd_line_among_many_costs_itself_alone() {
     let start = lines.find("{\"seq\":350,").unwrap();
     let end = start + lines[start..].find('\n').unwrap();
     let line = &lines[start..end];
-    let damaged = |with: &[u8]| [lines[..start].as_bytes(), with, lines[end..].as_bytes()].concat();
+    let bytes = lines.as_bytes();
+    let damaged = |with: &[u8]| [&bytes[..start], with, &bytes[end..]].concat();
     let torn = &line.as_bytes()[..line.len() - 9];
     for odd in [b"true".as_slice(), b"\xff\xfe", torn, &[0; 40]] {
         let mut loaded = session();
