@@ -275,8 +275,7 @@ export class ChatSessionController {
     let open: number | null = null;
     let unfinished = false;
     let patterns: string[] = [];
-    const { raw } = this.#session;
-    for (const event of JSON.parse(call(() => raw.events_of("turn/start,turn/end,policy/updated"))) as SessionEvent[]) {
+    for (const event of this.#session.eventsOf("turn/start", "turn/end", "policy/updated")) {
       switch (event.type) {
         case "turn/start": number = Math.max(number, event.data.turn); open = event.seq; break;
         case "turn/end": open = null; unfinished = !["completed", "empty"].includes(event.data.reason.kind); break;

@@ -19,6 +19,8 @@ export interface SessionInside {
   patchRecord(change: { [field: string]: JsonValue }): void;
   /** Appends events whose types the controller mints, all delivered in order. */
   append(type: string, data: unknown, options?: { repair?: boolean }): SessionEvent;
+  /** The events of some types; the payloads of the others are not read. */
+  eventsOf(...types: string[]): SessionEvent[];
 }
 
 export interface StoreInside {

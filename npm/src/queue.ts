@@ -23,9 +23,7 @@ export class Queue {
 
   #readAll(): void {
     this.#open.clear();
-    const { raw } = insideSession(this.#session);
-    const events = JSON.parse(call(() => raw.events_of("queue/added,queue/claimed,queue/dropped"))) as SessionEvent[];
-    for (const event of events) this.#see(event);
+    for (const event of insideSession(this.#session).eventsOf("queue/added", "queue/claimed", "queue/dropped")) this.#see(event);
   }
 
   #see(event: SessionEvent): void {

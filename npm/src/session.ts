@@ -12,7 +12,7 @@ import { exposeSession } from "./internal.js";
 import { Listeners, type DeliveryQueue } from "./listeners.js";
 import { joinBytes, Writer, type Candidate, type WriterHost } from "./persist.js";
 import { takeOver } from "./segments.js";
-import { readEvents, readLog, type Header } from "./stored.js";
+import { readEvents, readLog, readSound, type Header } from "./stored.js";
 import { eventClass, URGENT } from "./event-types.js";
 import type { Rescrubbed } from "./rescrub.js";
 import { call } from "./runtime.js";
@@ -129,6 +129,7 @@ export class Session {
       whole: () => this.#filling,
       patchRecord: (change) => home.patchRecord(this, change),
       append: (type, data, options) => this.append(type as never, data as never, options),
+      eventsOf: (...types) => this.#sound(() => JSON.parse(call(() => raw.events_of(types.join(",")))) as SessionEvent[]),
     });
   }
 
@@ -372,20 +373,24 @@ export class Session {
   deriveMessages(options: { upto?: number } = {}): Message[] {
     this.#check();
     const { upto } = options;
-    if (upto === undefined || upto >= this.#visible) return this.#messages.list();
+    if (upto === undefined || upto >= this.#visible) return this.#sound(() => this.#messages.list());
     this.#need(0);
-    return readMessages(this.#raw, call(() => this.#raw.message_seqs(Math.max(0, Math.floor(upto)))));
+    return this.#sound(() => readMessages(this.#raw, call(() => this.#raw.message_seqs(Math.max(0, Math.floor(upto))))));
+  }
+
+  #sound<T>(read: () => T): T {
+    return readSound(this.#raw, this.#home.warn, read);
   }
 
   deriveRequest(options: RequestOptions): DerivedRequest {
     this.#check();
     if (options?.upto !== undefined && options.upto < this.#visible) this.#need(0);
-    return this.#requests.derive(options);
+    return this.#sound(() => this.#requests.derive(options));
   }
 
   assertLogInvariant(outbound: Message[] | DerivedRequest): void {
     this.#check();
-    if (Array.isArray(outbound)) this.#requests.assertMessages(outbound, this.#messages.snapshot());
+    if (Array.isArray(outbound)) this.#requests.assertMessages(outbound, this.getSnapshot());
     else this.#requests.assert(outbound);
   }
 
@@ -420,7 +425,7 @@ export class Session {
 
   getSnapshot(): readonly Message[] {
     this.#check();
-    return this.#messages.snapshot();
+    return this.#sound(() => this.#messages.snapshot());
   }
 
   /**

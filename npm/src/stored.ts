@@ -145,9 +145,16 @@ export function linesOf(raw: RawSession): Uint8Array[] {
 }
 const PIECE_EVENTS = 1024;
 
-/** Reads events of a log; one whose payload turns out to be damaged costs itself alone, and `warn` hears of it. */
-export function readEvents(raw: RawSession, from: number, to: number, warn: (code: string, message: string) => void): SessionEvent[] {
-  const read = () => JSON.parse(call(() => raw.events(from, to))) as SessionEvent[];
+type Warn = (code: string, message: string) => void;
+
+export const readEvents = (raw: RawSession, from: number, to: number, warn: Warn): SessionEvent[] =>
+  readSound(raw, warn, () => JSON.parse(call(() => raw.events(from, to))) as SessionEvent[]);
+
+/**
+ * Reads something that stands on the payloads of a log. One that turns out to be damaged costs its event alone: `warn` hears of
+ * it, and it is read again without.
+ */
+export function readSound<T>(raw: RawSession, warn: Warn, read: () => T): T {
   try {
     return read();
   } catch (thrown) {

@@ -66,6 +66,38 @@ test("B01: damage inside a payload that keeps the line's length costs that event
   assert.ok(warnings.includes("corrupt"));
 });
 
+test("B01: damage that keeps the length is no obstacle to derivation, requests, or a controller", async () => {
+  const backend = memoryBackend();
+  const store = await SessionStore.open(custom(backend));
+  const session = store.create("s1");
+  for (let i = 0; i < 5; i++) session.append("user/message", { parts: [{ type: "text", text: `message ${i}` }] });
+  await store.dispose();
+  const sound = new Map(backend.map);
+  const ways = {
+    deriveMessages: (s) => s.deriveMessages().map((m) => m.parts[0].text),
+    upto: (s) => s.deriveMessages({ upto: 4 }).map((m) => m.parts[0].text),
+    getSnapshot: (s) => s.getSnapshot().map((m) => m.parts[0].text),
+    // What of the payload can be read may be in a request still, the rest of the log must be.
+    deriveRequest: (s) => JSON.stringify(s.deriveRequest({ target: "openai-chat", model: "m" }).messages).match(/message [^2]/g),
+  };
+  for (const [name, read] of Object.entries(ways)) {
+    backend.map.clear();
+    for (const [key, value] of sound) {
+      const text = new TextDecoder().decode(value);
+      backend.map.set(key, key.startsWith("s/s1/") ? new TextEncoder().encode(text.replace('message 2"}', 'message 2"]')) : value);
+    }
+    const warnings = [];
+    const again = await SessionStore.open({ ...custom(backend), onWarning: ({ code }) => warnings.push(code) });
+    const loaded = await again.resume("s1");
+    assert.deepEqual(read(loaded), [0, 1, 3, 4].filter((i) => name !== "upto" || i < 4).map((i) => `message ${i}`), name);
+    say(loaded, "on");
+    assert.equal(loaded.deriveMessages().at(-1).parts[0].text, "on");
+    assert.equal(loaded.getSnapshot().length, 5);
+    assert.ok(warnings.includes("corrupt"), name);
+    await again.dispose();
+  }
+});
+
 /** A store that counts what is asked of it, and holds the very bytes it is given. */
 function countingBackend() {
   const backend = memoryBackend();
