@@ -3,7 +3,7 @@ import type { JsonValue, Scrubber, ScrubMatch } from "../types/index.js";
 import * as glue from "./glue.js";
 import type { RawChain, RawScrubStream } from "./glue.js";
 import { SessionLogError } from "./errors.js";
-import { call, callersOwn } from "./runtime.js";
+import { call, callersOwn, onStart } from "./runtime.js";
 import type { TextFilter } from "./stream.js";
 import { toText, toWellFormed } from "./values.js";
 
@@ -106,14 +106,35 @@ const isCaller = (scrubber: Scrubber): boolean => typeof scrubber === "function"
 
 const SECRETS: Scrubber = { builtin: "secrets" };
 
-export function scrubText(text: string, scrubber: Scrubber = SECRETS): { text: string; matches: ScrubMatch[] } {
-  const whole = toWellFormed(String(text));
+/** Chains of one whole set of built-in rules: they hold nothing of a text, so one serves all calls. */
+const standing = new Map<string, Chain>();
+onStart(() => standing.clear());
+
+/** Runs `work` with a chain of one scrubber. */
+function withChain<T>(scrubber: Scrubber, work: (chain: Chain) => T): T {
+  const name = typeof scrubber === "object" && scrubber !== null && "builtin" in scrubber && !scrubber.types && !scrubber.except ? String(scrubber.builtin) : null;
+  const kept = name === null ? undefined : standing.get(name);
+  if (kept !== undefined) return work(kept);
   const chain = new Chain();
   chain.add(scrubber);
-  const out = chain.text(whole);
-  const spans = out === whole ? [] : call(() => chain.raw.spans(whole));
-  chain.raw.free();
-  return { text: out, matches: out === whole ? [] : matchesOf(whole, out, scrubber, spans) };
+  if (name !== null) {
+    standing.set(name, chain);
+    return work(chain);
+  }
+  try {
+    return work(chain);
+  } finally {
+    chain.raw.free();
+  }
+}
+
+export function scrubText(text: string, scrubber: Scrubber = SECRETS): { text: string; matches: ScrubMatch[] } {
+  const whole = toWellFormed(String(text));
+  return withChain(scrubber, (chain) => {
+    const out = chain.text(whole);
+    if (out === whole) return { text: out, matches: [] };
+    return { text: out, matches: matchesOf(whole, out, scrubber, call(() => chain.raw.spans(whole))) };
+  });
 }
 
 function matchesOf(text: string, out: string, scrubber: Scrubber, spans: ArrayLike<number> | undefined): ScrubMatch[] {
@@ -142,10 +163,7 @@ export class ScrubStream {
   #open = true;
 
   constructor(scrubber: Scrubber = SECRETS) {
-    const chain = new Chain();
-    chain.add(scrubber);
-    this.#filter = filterOf(chain.stream() as RawScrubStream);
-    chain.raw.free();
+    this.#filter = withChain(scrubber, (chain) => filterOf(chain.stream() as RawScrubStream));
   }
 
   push(piece: string): string {

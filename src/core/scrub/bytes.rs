@@ -127,13 +127,19 @@ pub(super) fn all_classes(bytes: &[u8]) -> Mask {
 
 /// Counts how many different bytes there are.
 pub(super) fn distinct(bytes: &[u8]) -> u32 {
-    let mut seen = [0u64; 4];
+    // One set for every 64 bytes, chosen without a branch.
+    let (mut low, mut high, mut beyond) = (0u64, 0u64, [0u64; 2]);
     for &b in bytes {
-        if let Some(word) = seen.get_mut(usize::from(b >> 6)) {
-            *word |= 1 << (b & 63);
+        let bit = 1u64 << (b & 63);
+        let is_high = 0u64.wrapping_sub(u64::from(b >> 6 & 1));
+        if b < 0x80 {
+            low |= bit & !is_high;
+            high |= bit & is_high;
+        } else {
+            beyond = [beyond[0] | bit & !is_high, beyond[1] | bit & is_high];
         }
     }
-    seen.iter().map(|w| w.count_ones()).sum()
+    [low, high, beyond[0], beyond[1]].iter().map(|set| set.count_ones()).sum()
 }
 
 /// Finds a word in lower case, in capitals or with one capital; `needle` is in lower case. In other mixes of case it is chance.

@@ -56,7 +56,6 @@ const ENDINGS: &[(&str, Option<(Class, &str)>)] = &[
     ("passphrase", Some((Class::Password, "password"))),
     ("passcode", Some((Class::Password, "password"))),
     ("pswd", Some((Class::Password, "password"))),
-    ("pwd", Some((Class::Password, "password"))),
     ("passwort", Some((Class::Password, "password"))),
     ("secretaccesskey", Some((Class::Secret, "aws-secret-key"))),
     ("awssecretkey", Some((Class::Secret, "aws-secret-key"))),
@@ -104,6 +103,8 @@ const ENDINGS: &[(&str, Option<(Class, &str)>)] = &[
     ("phpsessid", Some((Class::Secret, "cookie"))),
     ("jsessionid", Some((Class::Secret, "cookie"))),
     ("sessionsecret", Some((Class::Secret, "generic-secret"))),
+    // The only one of three letters is the last.
+    ("pwd", Some((Class::Password, "password"))),
 ];
 
 /// Short names that count only as whole words: `DB_PASS`, not `compass`.
@@ -123,8 +124,27 @@ pub(super) fn classify(name: &[u8]) -> Option<(Class, &'static str)> {
     if !may_end(name) {
         return None;
     }
+    let text = without_tails(name);
+    // Four letters settle nearly all: endings with the same ones lie in one row.
+    let row = row_of(last_four(text));
+    let end = |row: usize| ROWS.1.get(row).map_or(0, |&end| usize::from(end));
+    let row = ROWS.0.get(if row == 0 { 0 } else { end(row - 1) }..end(row)).unwrap_or_default();
+    let ending = |pick: &u8| ENDINGS.get(usize::from(*pick)).filter(|ending| ends_in(text, ending.0));
+    let found = row.iter().find_map(ending).or_else(|| {
+        ENDINGS.last().filter(|shortest| matches!(text.last(), Some(b'd' | b'D')) && ends_in(text, shortest.0))
+    });
+    if let Some((_, found)) = found {
+        return *found;
+    }
+    let two = last_two(name)?;
+    let (_, class, kind) = WORDS.iter().find(|(word, ..)| pair_of(word) == two && is_last_word(name, word))?;
+    Some((*class, kind))
+}
+
+/// A name without what may stand behind a key's: `API_KEY_PROD`, `password2`.
+fn without_tails(name: &[u8]) -> &[u8] {
     let mut text = name;
-    for tail in TAILS {
+    for tail in if may_have_tail(name) { TAILS.as_slice() } else { &[] } {
         // Only behind something: `PROD` alone is no key.
         if last_two(text).is_none_or(|two| two == pair_of(tail)) {
             text = strip(text, tail.as_bytes()).filter(|rest| rest.len() > 2).unwrap_or(text);
@@ -133,33 +153,65 @@ pub(super) fn classify(name: &[u8]) -> Option<(Class, &'static str)> {
     while let Some((_, rest)) = text.split_last().filter(|(last, _)| !is(**last, ALPHA)) {
         text = rest;
     }
-    if text.is_empty() {
-        return None;
-    }
-    // Two letters settle nearly all: they lie side by side, and only who has them is asked for the rest.
-    let two = last_two(text);
-    for (pair, (ending, found)) in ENDING_PAIRS.iter().zip(ENDINGS) {
-        if two.is_none_or(|two| two == *pair) && ending.len() <= text.len() && strip(text, ending.as_bytes()).is_some()
-        {
-            return *found;
-        }
-    }
-    let word = last_word(name);
-    WORDS.iter().find(|(w, _, _)| word.eq_ignore_ascii_case(w.as_bytes())).map(|&(_, class, kind)| (class, kind))
+    text
 }
 
-/// The last two letters of every ending.
-const ENDING_PAIRS: [u16; ENDINGS.len()] = ending_pairs();
+/// Whether the last two letters of a name can end a tail.
+fn may_have_tail(name: &[u8]) -> bool {
+    let known = |two: u16| matches!(&two.to_be_bytes(), b"ue" | b"64" | b"on" | b"od" | b"ng" | b"nt" | b"ev" | b"st");
+    last_two(name).is_none_or(known)
+}
+
+fn ends_in(text: &[u8], ending: &str) -> bool {
+    ending.len() <= text.len() && strip(text, ending.as_bytes()).is_some()
+}
+
+fn is_last_word(name: &[u8], word: &str) -> bool {
+    last_word(name).eq_ignore_ascii_case(word.as_bytes())
+}
+
+/// How many rows the endings are spread over.
+const ROW_COUNT: usize = 64;
+
+/// The endings in rows by their last four letters (places in `ENDINGS`, in its order), and where each row ends.
+const ROWS: ([u8; ENDINGS.len()], [u8; ROW_COUNT]) = rows();
 
 #[allow(clippy::indexing_slicing, reason = "evaluated by the compiler, which would refuse an index out of bounds")]
-const fn ending_pairs() -> [u16; ENDINGS.len()] {
-    let mut pairs = [0; ENDINGS.len()];
-    let mut at = 0;
-    while at < pairs.len() {
-        pairs[at] = pair_of(ENDINGS[at].0);
-        at += 1;
+const fn rows() -> ([u8; ENDINGS.len()], [u8; ROW_COUNT]) {
+    let (mut picks, mut ends) = ([0; ENDINGS.len()], [0; ROW_COUNT]);
+    let (mut filled, mut row) = (0, 0);
+    while row < ROW_COUNT {
+        let mut at = 0;
+        while at < ENDINGS.len() {
+            if row_of(last_four(ENDINGS[at].0.as_bytes())) == row {
+                picks[filled] = at as u8;
+                filled += 1;
+            }
+            at += 1;
+        }
+        ends[row] = filled as u8;
+        row += 1;
     }
-    pairs
+    (picks, ends)
+}
+
+const fn row_of(letters: u32) -> usize {
+    (letters.wrapping_mul(0x9e37_79b1) >> 26) as usize
+}
+
+/// The last four letters and digits of a name in lower case as one number, whatever stands between them.
+const fn last_four(mut name: &[u8]) -> u32 {
+    let mut letters = 0;
+    while let [rest @ .., last] = name {
+        if last.is_ascii_alphanumeric() {
+            letters = letters << 8 | last.to_ascii_lowercase() as u32;
+            if letters >> 24 != 0 {
+                break;
+            }
+        }
+        name = rest;
+    }
+    letters
 }
 
 /// The last two letters of an ending as one number; a digit counts as a letter.
@@ -222,6 +274,15 @@ pub(super) fn may_be_quoted(view: &View, quote: usize) -> bool {
     let escaped = usize::from(quote > 0 && view.at(quote - 1) == b'\\');
     let end = quote - escaped;
     may_end(view.bytes.get(end.saturating_sub(9)..end).unwrap_or_default())
+}
+
+/// Whether the name that ends in front of a colon may be a secret's: told only where letters stand there.
+#[inline(always)]
+pub(super) fn may_be_plain(view: &View, colon: usize) -> bool {
+    match view.bytes.get(..colon).unwrap_or_default() {
+        [.., a, b] if is(*a, ALPHA) && is(*b, ALPHA) => may_end(&[*a, *b]),
+        _ => true,
+    }
 }
 
 /// Whether the last two letters of a name can end a key: settles most names at once.
@@ -351,6 +412,7 @@ mod tests {
         let names = ENDINGS.iter().map(|e| e.0).chain(WORDS.iter().map(|w| w.0)).chain(TAILS);
         for name in names {
             assert!(may_end(name.as_bytes()), "{name}");
+            assert!(!TAILS.contains(&name) || may_have_tail(name.as_bytes()), "{name}");
         }
         assert!(LAST.len().is_multiple_of(2));
     }

@@ -76,10 +76,15 @@ fn user_option(view: &View, colon: usize) -> Verdict {
     if matches!(view.before(at), b'"' | b'\'') {
         at -= 1;
     }
+    // Behind most names stands no option: two bytes tell.
+    let (last, second) = (view.before(at), view.before(at.saturating_sub(1)));
+    if name == colon || !matches!(last, b' ' | b'=' | b'u') || !matches!(second, b'u' | b'U' | b'r' | b'-') {
+        return Verdict::No;
+    }
     let low = colon.saturating_sub(LOOK_BACK).max(view.floor);
     let before = view.slice(low, at);
     const OPTIONS: [&[u8]; 6] = [b" -u ", b" --user ", b" --user=", b" -U ", b" --proxy-user ", b" -u"];
-    if name == colon || !OPTIONS.iter().any(|o| before.ends_with(o)) {
+    if !OPTIONS.iter().any(|o| before.ends_with(o)) {
         return Verdict::No;
     }
     let from = colon + 1;
