@@ -125,21 +125,39 @@ pub(super) fn all_classes(bytes: &[u8]) -> Mask {
     bytes.iter().fold(0, |mask, &b| mask | TABLE.get(usize::from(b)).copied().unwrap_or(0))
 }
 
+/// A set of bytes.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Set {
+    low: u64,
+    high: u64,
+    beyond: [u64; 2],
+}
+
+impl Set {
+    /// Adds bytes. One word for every 64 of them, chosen without a branch.
+    pub(super) fn with(mut self, bytes: &[u8]) -> Set {
+        for &b in bytes {
+            let bit = 1u64 << (b & 63);
+            let is_high = 0u64.wrapping_sub(u64::from(b >> 6 & 1));
+            if b < 0x80 {
+                self.low |= bit & !is_high;
+                self.high |= bit & is_high;
+            } else {
+                self.beyond = [self.beyond[0] | bit & !is_high, self.beyond[1] | bit & is_high];
+            }
+        }
+        self
+    }
+
+    /// How many different ones there are.
+    pub(super) fn len(&self) -> u32 {
+        [self.low, self.high, self.beyond[0], self.beyond[1]].iter().map(|set| set.count_ones()).sum()
+    }
+}
+
 /// Counts how many different bytes there are.
 pub(super) fn distinct(bytes: &[u8]) -> u32 {
-    // One set for every 64 bytes, chosen without a branch.
-    let (mut low, mut high, mut beyond) = (0u64, 0u64, [0u64; 2]);
-    for &b in bytes {
-        let bit = 1u64 << (b & 63);
-        let is_high = 0u64.wrapping_sub(u64::from(b >> 6 & 1));
-        if b < 0x80 {
-            low |= bit & !is_high;
-            high |= bit & is_high;
-        } else {
-            beyond = [beyond[0] | bit & !is_high, beyond[1] | bit & is_high];
-        }
-    }
-    [low, high, beyond[0], beyond[1]].iter().map(|set| set.count_ones()).sum()
+    Set::default().with(bytes).len()
 }
 
 /// Finds a word in lower case, in capitals or with one capital; `needle` is in lower case. In other mixes of case it is chance.

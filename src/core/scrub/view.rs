@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::bytes::{Mask, is};
+use super::bytes::{Mask, Set, distinct, is};
 
 /// How far back before its anchor a rule may look, in bytes. A stream keeps more than this of what it has released.
 pub(super) const LOOK_BACK: usize = 96;
@@ -16,6 +16,8 @@ pub(super) struct View<'a> {
     pub(super) floor: usize,
     /// The last long run that was measured: class, start, end. Rules that start inside it need not walk it again.
     run: Cell<(Mask, usize, usize)>,
+    /// Where few different bytes were found last: start, end, which.
+    few: Cell<(usize, usize, Set)>,
     /// How many bytes were looked at, for tests that hold the work against the length of a text.
     #[cfg(not(target_family = "wasm"))]
     work: Cell<u64>,
@@ -61,6 +63,7 @@ impl<'a> View<'a> {
             eof,
             floor,
             run: Cell::new((0, 0, 0)),
+            few: Cell::new((0, 0, Set::default())),
             #[cfg(not(target_family = "wasm"))]
             work: Cell::new(0),
         }
@@ -83,7 +86,7 @@ impl<'a> View<'a> {
     }
 
     /// The byte at a place; 0 after the end.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn at(&self, at: usize) -> u8 {
         self.bytes.get(at).copied().unwrap_or(0)
     }
@@ -91,7 +94,7 @@ impl<'a> View<'a> {
     /// The byte before a place; 0 where nothing may be looked at.
     #[inline(always)]
     pub(super) fn before(&self, at: usize) -> u8 {
-        if at > self.floor { self.at(at - 1) } else { 0 }
+        if at > self.floor { self.bytes.get(at - 1).copied().unwrap_or(0) } else { 0 }
     }
 
     pub(super) fn slice(&self, start: usize, end: usize) -> &'a [u8] {
@@ -123,6 +126,25 @@ impl<'a> View<'a> {
         end
     }
 
+    /// Whether there are fewer than so many different bytes. What was found is remembered, so that many starts in one text of
+    /// few letters do not count them anew.
+    pub(super) fn has_few(&self, start: usize, end: usize, fewer: u32) -> bool {
+        let (from, to, known) = self.few.get();
+        if from <= start && start < to && to <= end {
+            let more = known.with(self.slice(to, end));
+            if more.len() < fewer {
+                self.few.set((from, end, more));
+                return true;
+            }
+            return distinct(self.slice(start, end)) < fewer;
+        }
+        let found = Set::default().with(self.slice(start, end));
+        if found.len() < fewer {
+            self.few.set((start, end, found));
+        }
+        found.len() < fewer
+    }
+
     pub(super) fn look(&self, at: usize, literal: &[u8]) -> Look {
         let here = self.slice(at, at + literal.len());
         match here.len() == literal.len() || self.eof {
@@ -137,7 +159,7 @@ impl<'a> View<'a> {
     pub(super) fn run_back(&self, end: usize, mask: Mask, anchor: usize) -> usize {
         let low = anchor.saturating_sub(LOOK_BACK).max(self.floor);
         let mut at = end;
-        while at > low && is(self.at(at - 1), mask) {
+        while at > low && self.bytes.get(at - 1).is_some_and(|&b| is(b, mask)) {
             at -= 1;
         }
         self.count(end - at + 1);

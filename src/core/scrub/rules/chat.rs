@@ -52,8 +52,12 @@ fn slack(view: &View, start: usize, body: usize, kind: &'static str) -> Verdict 
     }
     let text = view.slice(body, end);
     let head = text.get(..64).unwrap_or(text);
-    let varied = count(head, DIGIT) >= 6 || (head.len() == 64 && !is_wordy(head));
-    if text.len() < 20 || is_placeholder(text) || !varied { Verdict::No } else { Hit::verdict(start, end, kind) }
+    let varied = || count(head, DIGIT) >= 6 || (head.len() == 64 && !is_wordy(head));
+    if text.len() < 20 || super::shows_place(view, body, end) || !varied() {
+        Verdict::No
+    } else {
+        Hit::verdict(start, end, kind)
+    }
 }
 
 const PATH: u32 = URL64 | super::super::bytes::BASE64;

@@ -124,8 +124,7 @@ pub(super) fn run(view: &View, start: usize, body: usize, mask: Mask, min: usize
     if view.open(end) && end - body < cap {
         return Verdict::Need(mask, body + cap);
     }
-    let text = view.slice(body, end);
-    if text.len() < min || is_placeholder(text) {
+    if end - body < min || shows_place(view, body, end) {
         return Verdict::No;
     }
     Verdict::Hit(Hit { start, end, kind, open: if end - body == cap { mask } else { 0 } })
@@ -162,9 +161,22 @@ pub(super) fn is_joined(view: &View, start: usize) -> bool {
 pub(super) fn is_placeholder(text: &[u8]) -> bool {
     // Enough to tell, and bounded so that many starts in one long run stay cheap.
     let text = text.get(..64).unwrap_or(text);
+    distinct(text) < FEW || has_placeholder(text)
+}
+
+/// Fewer different characters than this make no secret.
+const FEW: u32 = 8;
+
+fn has_placeholder(text: &[u8]) -> bool {
     const WORDS: [&[u8]; 9] =
         [b"example", b"xxxx", b"****", b"...", b"your", b"placeholder", b"redacted", b"changeme", b"dummy"];
-    distinct(text) < 8 || WORDS.iter().any(|word| contains(text, word))
+    WORDS.iter().any(|word| contains(text, word))
+}
+
+/// As [`is_placeholder`], for what stands at a place of the text.
+pub(super) fn shows_place(view: &View, start: usize, end: usize) -> bool {
+    let end = end.min(start + 64);
+    view.has_few(start, end, FEW) || has_placeholder(view.slice(start, end))
 }
 
 /// Says whether a text is made of words as programs and people write them, rather than drawn at random.

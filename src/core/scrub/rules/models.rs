@@ -2,7 +2,7 @@
 
 use super::super::bytes::{ALNUM, DASH, DIGIT, HEX, UNDERSCORE, URL64, count};
 use super::super::view::{Hit, Verdict, View};
-use super::{Family, Prefix, is_placeholder};
+use super::{Family, Prefix};
 
 pub(super) const FAMILY: Family = Family {
     name: "models",
@@ -80,7 +80,7 @@ fn openai_legacy(view: &View, start: usize, body: usize) -> Verdict {
         return Verdict::Need(URL64, body + 320);
     }
     let text = view.slice(body, end);
-    if text.len() < 32 || is_placeholder(text) {
+    if text.len() < 32 || super::shows_place(view, body, end) {
         return Verdict::No;
     }
     let marked = text.windows(8).any(|w| w == b"T3BlbkFJ");
