@@ -93,7 +93,10 @@ impl Chain {
             }
         }
         // Two scrubbers may undo each other's work; what is equal counts as untouched.
-        Ok(if out == text { Cow::Borrowed(text) } else { out })
+        Ok(match out {
+            Cow::Owned(changed) if changed != text => Cow::Owned(changed),
+            _ => Cow::Borrowed(text),
+        })
     }
 }
 

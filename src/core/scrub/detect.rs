@@ -431,3 +431,28 @@ pub(super) fn replace<'t>(text: &'t str, found: &[Match]) -> Cow<'t, str> {
     out.push_str(text.get(from..).unwrap_or_default());
     Cow::Owned(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_ends_where_its_bytes_say() {
+        for byte in 0..=u8::MAX {
+            for at in 0..20 {
+                let mut bytes = *b"aZ09zA5mQ7xYb3Kw8Tce1";
+                bytes[at] = byte;
+                let end = bytes.iter().position(|b| !b.is_ascii_alphanumeric()).unwrap_or(bytes.len());
+                assert_eq!(word_end(&bytes, 0), end, "{byte:#x} at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_prefix_is_found_by_its_first_three_bytes() {
+        let detector = Detector::new(Builtin::Secrets, &[], &[]).unwrap();
+        for prefix in FAMILIES.iter().flat_map(|family| family.prefixes) {
+            assert!(detector.may_begin(&View::new(prefix.text.as_bytes(), true, 0), 0), "{}", prefix.text);
+        }
+    }
+}

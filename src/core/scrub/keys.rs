@@ -418,6 +418,19 @@ mod tests {
     }
 
     #[test]
+    fn rows_answer_as_the_whole_list_does() {
+        let first = |name: &[u8]| ENDINGS.iter().find(|ending| strip(name, ending.0.as_bytes()).is_some()).unwrap().1;
+        for (ending, _) in ENDINGS {
+            let parted: String = ending.chars().flat_map(|c| ['_', c.to_ascii_uppercase()]).collect();
+            for name in [ending.to_string(), format!("my{ending}"), format!("my.{}", parted), ending.to_uppercase()] {
+                assert_eq!(classify(name.as_bytes()), first(name.as_bytes()), "{name}");
+            }
+        }
+        let (shortest, longer) = ENDINGS.split_last().unwrap();
+        assert!(shortest.0.len() == 3 && longer.iter().all(|ending| ending.0.len() >= 4));
+    }
+
+    #[test]
     fn names_are_classified_in_any_spelling() {
         let class = |name: &str| classify(name.as_bytes()).map(|found| found.0);
         for name in ["DB_PASSWORD", "dbPassword", "db-password", "password2", "PASSWORD_PROD", "DB_PASS", "userPw"] {
