@@ -7,11 +7,12 @@
 pub mod base64;
 pub mod double;
 pub mod error;
+pub mod limits;
+
 pub mod json;
 pub mod sorted;
 
 pub mod id;
-pub mod limits;
 pub mod time;
 
 pub mod event;

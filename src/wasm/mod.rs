@@ -6,6 +6,7 @@ mod backends;
 mod cost;
 mod derive;
 mod engine;
+mod env;
 mod error;
 mod interop;
 mod record;

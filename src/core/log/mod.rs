@@ -3,23 +3,19 @@
 //! Payloads stay JSON text in large shared segments with a small entry per event. A fork shares the segments of its
 //! source, so that forking costs the same whatever the length, and the source's bytes never change.
 
+mod digest;
 pub mod line;
+mod segment;
 
-use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
-use sha2::{Digest as _, Sha256};
-
 use super::error::{Error, Kind, Result};
-use super::event::{self, EventView};
+use super::event::EventView;
 use super::id::EventId;
 use super::time::Millis;
 
-/// A SHA-256 digest.
-pub type Digest = [u8; 32];
-
-/// What makes the digest of a payload unguessable, so that an erased payload cannot be found by trying.
-pub type Salt = [u8; 16];
+pub use digest::{Digest, Salt, chain, hex, payload_digest, push_hex, unhex};
+use segment::{Entry, Segment};
 
 /// A tail of this many bytes is closed into a shared segment.
 const SEGMENT_BYTES: usize = 256 * 1024;
@@ -43,105 +39,6 @@ pub struct NewEvent<'a> {
     pub was: Option<Digest>,
     /// Members of the envelope that this version does not know: JSON text of an object.
     pub extra: Option<&'a str>,
-}
-
-/// A part of a segment's text.
-#[derive(Clone, Copy, Debug, Default)]
-struct Span {
-    start: usize,
-    len: usize,
-}
-
-impl Span {
-    /// Where `part` stands in `whole`, of which it is a part.
-    fn within(whole: &str, part: &str) -> Span {
-        Span { start: part.as_ptr().addr().saturating_sub(whole.as_ptr().addr()), len: part.len() }
-    }
-
-    fn end(self) -> usize {
-        self.start + self.len
-    }
-
-    fn of(self, text: &str) -> &str {
-        text.get(self.start..self.end()).unwrap_or_default()
-    }
-}
-
-#[derive(Clone, Debug)]
-struct Entry {
-    id: EventId,
-    at: Millis,
-    kind: Rc<str>,
-    data: Span,
-    note: Span,
-    extra: Span,
-    salt: Salt,
-    /// Rare, so it takes no room in the others.
-    was: Option<Box<Digest>>,
-}
-
-#[derive(Debug, Default)]
-struct Segment {
-    text: String,
-    /// Whether the text is the lines of the events as they were stored, and nothing else.
-    is_lines: bool,
-    entries: Vec<Entry>,
-    /// Chain digests of the first entries, worked out when they are first asked for.
-    digests: RefCell<Vec<Digest>>,
-    /// Whether a closed segment names blobs; looked at once.
-    names_blobs: OnceCell<bool>,
-}
-
-impl Segment {
-    fn has_blobs(&self) -> bool {
-        // A search for one character takes eight bytes at a time.
-        let is_name = |at: usize| self.text.get(at.wrapping_sub(1)..).is_some_and(|text| text.starts_with("\"blob\""));
-        self.text.match_indices('b').any(|(at, _)| is_name(at))
-    }
-
-    fn push(&mut self, event: &NewEvent<'_>, kind: Rc<str>) {
-        let mut put = |part: &str| {
-            let start = self.text.len();
-            self.text.push_str(part);
-            Span { start, len: part.len() }
-        };
-        self.entries.push(Entry {
-            id: event.id,
-            at: event.at,
-            kind,
-            data: put(event.data),
-            note: put(event.note.unwrap_or_default()),
-            extra: put(event.extra.unwrap_or_default()),
-            salt: event.salt,
-            was: event.was.map(Box::new),
-        });
-    }
-
-    fn view(&self, at: usize, seq: u64) -> Option<EventView<'_>> {
-        let entry = self.entries.get(at)?;
-        let note = entry.note.of(&self.text);
-        Some(EventView {
-            seq,
-            id: entry.id,
-            at: entry.at,
-            kind: &entry.kind,
-            data: entry.data.of(&self.text),
-            note: (!note.is_empty()).then_some(note),
-        })
-    }
-
-    fn extra(&self, entry: &Entry) -> Option<&str> {
-        let extra = entry.extra.of(&self.text);
-        (!extra.is_empty()).then_some(extra)
-    }
-
-    /// The stored lines of the events `from..to`.
-    fn lines(&self, from: usize, to: usize) -> Option<&str> {
-        // The payload is the last member of a line.
-        let end_of = |at: usize| self.entries.get(at).map(|entry| entry.data.end() + "}\n".len());
-        let start = from.checked_sub(1).map_or(Some(0), end_of)?;
-        self.text.get(start..end_of(to.checked_sub(1)?)?).filter(|_| self.is_lines)
-    }
 }
 
 /// The first `count` events of a shared segment, standing at `start` in the log.
@@ -218,25 +115,8 @@ impl Log {
     /// Takes stored lines over as they are when all of them are in our own form and go on where this log ends; else gives
     /// the text back.
     pub fn adopt(&mut self, text: String) -> std::result::Result<(), String> {
-        let mut segment = Segment { is_lines: true, ..Segment::default() };
-        for line in text.split_inclusive('\n') {
-            let seq = self.len() + segment.entries.len() as u64;
-            let own = line.strip_suffix('\n').and_then(line::read_own);
-            let Some(own) = own.filter(|own| own.seq == seq && own.kind != event::LOST) else { return Err(text) };
-            let span = |part: Option<&str>| part.map(|part| Span::within(&text, part)).unwrap_or_default();
-            segment.entries.push(Entry {
-                id: own.id,
-                at: own.at,
-                kind: self.intern(&own.kind),
-                data: span(Some(own.data)),
-                note: span(own.note),
-                extra: span(own.extra.as_deref()),
-                salt: own.salt.unwrap_or_default(),
-                was: own.was.map(Box::new),
-            });
-            segment.digests.get_mut().extend(own.digest);
-        }
-        segment.text = text;
+        let first = self.len();
+        let segment = Segment::of_lines(text, first, &mut |kind| self.intern(kind))?;
         self.close_tail();
         self.tail = segment;
         self.close_tail();
@@ -268,9 +148,7 @@ impl Log {
             return;
         }
         let mut segment = std::mem::take(&mut self.tail);
-        segment.text.shrink_to_fit();
-        segment.entries.shrink_to_fit();
-        segment.digests.get_mut().shrink_to_fit();
+        segment.close();
         self.shared.push(Slice { start: self.tail_start, count, segment: Rc::new(segment) });
         self.tail_start += count as u64;
     }
@@ -289,11 +167,7 @@ impl Log {
             }
         }
         let keep = usize::try_from(len - self.tail_start).unwrap_or(usize::MAX);
-        if let Some(entry) = self.tail.entries.get(keep) {
-            self.tail.text.truncate(entry.data.start);
-            self.tail.entries.truncate(keep);
-            self.tail.digests.borrow_mut().truncate(keep);
-        }
+        self.tail.truncate(keep);
     }
 
     /// Makes a log of the first `count` events that shares their storage.
@@ -341,8 +215,7 @@ impl Log {
 
     /// Says whether any payload may name a blob, without reading one.
     pub fn may_name_blobs(&self) -> bool {
-        let closed = |slice: &Slice| *slice.segment.names_blobs.get_or_init(|| slice.segment.has_blobs());
-        self.tail.has_blobs() || self.shared.iter().any(closed)
+        self.tail.has_blobs() || self.shared.iter().any(|slice| slice.segment.names_blobs())
     }
 
     /// Returns the salt of an event.
@@ -374,11 +247,11 @@ impl Log {
         }
         for slice in self.shared.get(known.map_or(0, |k| k + 1)..(after + 1).min(self.shared.len()))? {
             let upto = usize::try_from((seq + 1).saturating_sub(slice.start)).ok()?.min(slice.count);
-            previous = extend_digests(&slice.segment, slice.start, previous, upto)?;
+            previous = slice.segment.extend_digests(slice.start, previous, upto)?;
         }
         if seq >= self.tail_start {
             let upto = usize::try_from(seq + 1 - self.tail_start).ok()?;
-            previous = extend_digests(&self.tail, self.tail_start, previous, upto)?;
+            previous = self.tail.extend_digests(self.tail_start, previous, upto)?;
         }
         Some(previous)
     }
@@ -415,7 +288,7 @@ impl Log {
             let known = segment.digests.borrow();
             for (at, entry) in segment.entries.iter().take(slice.count).enumerate() {
                 let seq = slice.start + at as u64;
-                let digest = chain(&previous, seq, &entry.kind, &payload_digest_of(segment, entry));
+                let digest = chain(&previous, seq, &entry.kind, &segment.payload_digest(entry));
                 if known.get(at).is_some_and(|k| *k != digest) {
                     return Verdict::BrokenAt(seq);
                 }
@@ -434,7 +307,7 @@ impl Log {
             let Some((segment, at)) = self.place(seq) else { continue };
             let (Some(view), Some(entry)) = (segment.view(at, seq), segment.entries.get(at)) else { continue };
             let new = rewrite(view)?;
-            let old = payload_digest_of(segment, entry);
+            let old = segment.payload_digest(entry);
             out.append(&NewEvent {
                 id: view.id,
                 at: view.at,
@@ -448,105 +321,6 @@ impl Log {
         }
         Ok(out)
     }
-}
-
-fn payload_digest_of(segment: &Segment, entry: &Entry) -> Digest {
-    entry.was.as_deref().copied().unwrap_or_else(|| payload_digest(&entry.salt, entry.data.of(&segment.text)))
-}
-
-fn extend_digests(segment: &Segment, start: u64, before: Digest, upto: usize) -> Option<Digest> {
-    let mut known = segment.digests.borrow_mut();
-    let mut previous = known.last().copied().unwrap_or(before);
-    while known.len() < upto {
-        let at = known.len();
-        let entry = segment.entries.get(at)?;
-        previous = chain(&previous, start + at as u64, &entry.kind, &payload_digest_of(segment, entry));
-        known.push(previous);
-    }
-    known.get(upto.checked_sub(1)?).copied()
-}
-
-/// Works out the salted digest of a payload.
-pub fn payload_digest(salt: &Salt, data: &str) -> Digest {
-    let mut hash = Sha256::new();
-    hash.update(salt);
-    hash.update(data.as_bytes());
-    hash.finalize().into()
-}
-
-/// Works out one link of the chain: over the digest before, the sequence number, the type and the payload's digest.
-pub fn chain(previous: &Digest, seq: u64, kind: &str, payload: &Digest) -> Digest {
-    let mut hash = Sha256::new();
-    hash.update(previous);
-    hash.update(seq.to_be_bytes());
-    hash.update((kind.len() as u64).to_be_bytes());
-    hash.update(kind.as_bytes());
-    hash.update(payload);
-    hash.finalize().into()
-}
-
-/// Writes bytes as lower-case hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len() * 2);
-    push_hex(&mut out, bytes);
-    out
-}
-
-/// Appends bytes as lower-case hexadecimal digits.
-pub fn push_hex(out: &mut String, bytes: &[u8]) {
-    // In pieces, not digit by digit: every event is written with some 100 of them.
-    for piece in bytes.chunks(4) {
-        let mut four = [0; 4];
-        four.iter_mut().zip(piece).for_each(|(to, from)| *to = *from);
-        let digits = digits_of(nibbles_of(four)).to_be_bytes();
-        let digits = digits.get(..piece.len() * 2).and_then(|digits| std::str::from_utf8(digits).ok());
-        out.push_str(digits.unwrap_or_default());
-    }
-}
-
-/// Reads lower-case hexadecimal digits of a known number of bytes, a multiple of four.
-pub fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let (eights, rest) = text.as_bytes().as_chunks::<8>();
-    let mut out = [0; N];
-    let (fours, odd) = out.as_chunks_mut::<4>();
-    if !rest.is_empty() || !odd.is_empty() || eights.len() != fours.len() {
-        return None;
-    }
-    // Eight digits at a time, and no way out before the end: every line that is loaded has a hundred of them.
-    let mut wrong = 0;
-    for (four, eight) in fours.iter_mut().zip(eights) {
-        let digits = u64::from_be_bytes(*eight);
-        let letters = (digits >> 6) & EACH;
-        let nibbles = (digits & (EACH * 0xf)) + letters * 9;
-        wrong |= (nibbles & (EACH * 0xf0)) | (digits_of(nibbles) ^ digits);
-        *four = bytes_of(nibbles);
-    }
-    (wrong == 0).then_some(out)
-}
-
-/// One in each byte.
-const EACH: u64 = 0x0101_0101_0101_0101;
-
-/// Spreads four bytes over eight, half a byte in each.
-fn nibbles_of(bytes: [u8; 4]) -> u64 {
-    let bytes = u64::from(u32::from_be_bytes(bytes));
-    let pairs = (bytes | bytes << 16) & 0x0000_ffff_0000_ffff;
-    let singles = (pairs | pairs << 8) & 0x00ff_00ff_00ff_00ff;
-    (singles | singles << 4) & (EACH * 0xf)
-}
-
-/// The way back.
-fn bytes_of(nibbles: u64) -> [u8; 4] {
-    let singles = (nibbles | nibbles >> 4) & 0x00ff_00ff_00ff_00ff;
-    let pairs = (singles | singles >> 8) & 0x0000_ffff_0000_ffff;
-    let [_, _, _, _, bytes @ ..] = (pairs | pairs >> 16).to_be_bytes();
-    bytes
-}
-
-/// Makes digits of eight numbers below 16.
-fn digits_of(nibbles: u64) -> u64 {
-    let letters = ((nibbles + EACH * 6) >> 4) & EACH;
-    nibbles + EACH * u64::from(b'0') + letters * u64::from(b'a' - b'0' - 10)
 }
 
 /// Makes the error for a sequence number outside the log.
@@ -633,28 +407,6 @@ mod tests {
             new.expect_digest(seq, log.digest(seq).unwrap());
         }
         assert_eq!((new.verify(), new.head()), (Verdict::Holds, head));
-    }
-
-    #[test]
-    fn hexadecimal_round_trips_and_refuses_other_text() {
-        for n in 0..=255 {
-            let bytes = [n, 255 - n, n / 16, n % 16, 0, 171, 255, n];
-            let text: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
-            assert_eq!((hex(&bytes), unhex(&text)), (text.clone(), Some(bytes)));
-            assert_eq!(hex(bytes.get(..3).unwrap()), &text[..6]);
-            // Every other character, in every place.
-            let odd = char::from(n);
-            if !(odd.is_ascii_digit() || ('a'..='f').contains(&odd)) {
-                for at in 0..8 {
-                    let mut text = "00af19c0".to_owned();
-                    text.replace_range(at..=at, &odd.to_string());
-                    assert_eq!(unhex::<4>(&text), None, "{text:?}");
-                }
-            }
-        }
-        for bad in ["", "00ab00a", "00ab00ab0", "00ab00ab00ab00ab", "0é0ab0"] {
-            assert_eq!(unhex::<4>(bad), None, "{bad}");
-        }
     }
 
     proptest! {
