@@ -5,7 +5,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import { after, before, test } from "node:test";
-import { chromium } from "playwright-core";
+import { launchChromium } from "../support/chromium.mjs";
 import { freshDisk, root, skip, startHost, tokens } from "./host.mjs";
 
 const types = { ".js": "text/javascript", ".wasm": "application/wasm", ".html": "text/html", ".css": "text/css", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json" };
@@ -34,8 +34,7 @@ after(async () => {
 });
 
 async function open() {
-  const executablePath = process.env.CHROMIUM ?? execFileSync("sh", ["-c", "command -v chromium || command -v google-chrome"], { encoding: "utf8" }).trim();
-  const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"] });
+  const browser = await launchChromium();
   browsers.push(browser);
   const page = await browser.newPage();
   page.faults = [];
@@ -68,6 +67,9 @@ test("a session written in one browser is seen live in the other", { skip, timeo
   await send(one, "say kept on the host");
   const transcript = (page) => page.getByRole("log", { name: "Transcript" });
   await transcript(one).getByText("kept on the host", { exact: true }).last().waitFor();
+  // The list of the other browser comes to know of it, and of what it is called later, by itself.
+  const listed = two.getByRole("navigation", { name: "Sessions" }).getByRole("link", { name: /kept on the host/ });
+  await listed.waitFor();
   const address = await one.waitForFunction(() => /^#\/s\//.test(location.hash) && location.hash).then((found) => found.jsonValue());
   await two.evaluate((hash) => { location.hash = hash; }, address);
   await transcript(two).getByText("kept on the host", { exact: true }).last().waitFor();

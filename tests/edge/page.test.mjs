@@ -1,12 +1,11 @@
 // Two browsers, each with storage of its own, on one session of the host: the page's store and controller work on it as they
 // work on local storage.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import { after, before, test } from "node:test";
-import { chromium } from "playwright-core";
+import { launchChromium } from "../support/chromium.mjs";
 import { call, freshDisk, message, root, skip, startHost, tokens, until } from "./host.mjs";
 
 const types = { ".js": "text/javascript", ".wasm": "application/wasm", ".html": "text/html" };
@@ -70,8 +69,7 @@ after(async () => {
 
 /** A browser of its own with the page open on the host. */
 async function open() {
-  const executablePath = process.env.CHROMIUM ?? execFileSync("sh", ["-c", "command -v chromium || command -v google-chrome"], { encoding: "utf8" }).trim();
-  const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"] });
+  const browser = await launchChromium();
   browsers.push(browser);
   const page = await browser.newPage();
   const faults = [];

@@ -13,6 +13,7 @@ const TARGETS = ["openai-chat", "openai-responses", "anthropic", "gemini", "ai-s
 const image = (blob) => ({ type: "image", mediaType: "image/png", blob });
 const sha = (bytes) => createHash("sha256").update(bytes).digest("hex");
 const settled = () => new Promise((resolve) => setTimeout(resolve, 20));
+const until = async (met) => { for (let n = 0; !met() && n < 10_000; n++) await new Promise((resolve) => setTimeout(resolve, 2)); };
 const open = (backend, more = {}) => SessionStore.open({ storage: { kind: "custom", backend }, ...more });
 const text = (session, target = "anthropic") => JSON.stringify(session.deriveRequest({ target }).messages);
 
@@ -61,7 +62,7 @@ test("what is not in the store is a note with a repair, and comes in as soon as 
   // Another session knows the name only, and brings the bytes by itself.
   const other = store.create();
   other.append("user/message", { parts: [image(sha(PNG))] });
-  await settled();
+  await until(() => text(other).includes(BASE64));
   assert.ok(text(other).includes(BASE64));
   await store.dispose();
 });
@@ -213,7 +214,7 @@ test("a store that fails costs the attachment, not the session; then the notes s
   backend.get = () => Promise.reject(new Error("gone"));
   const other = store.create();
   other.append("user/message", { parts: [image("1".repeat(64))] });
-  await settled();
+  await until(() => warned.includes("blobs"));
   assert.ok(warned.includes("blobs"));
   assert.equal(other.deriveRequest({ target: "anthropic" }).repairs[0].code, "media_omitted");
   backend.get = get;

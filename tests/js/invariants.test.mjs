@@ -23,7 +23,7 @@ const call = (id, name, args = {}) => ({ type: "tool-call", id, name, args: JSON
 const script = (steps, more = {}) => ({ model: "scripted/script", providerOptions: { script: steps }, ...more });
 const tool = (name, run, more = {}) => ({ name, description: "", parameters: {}, run, ...more });
 const pause = (ms = 5) => new Promise((resolve) => setTimeout(resolve, ms));
-const until = async (met) => { for (let n = 0; !met(); n++) { if (n > 500) assert.fail("it never came"); await pause(2); } };
+const until = async (met) => { for (let n = 0; !met(); n++) { if (n > 10_000) assert.fail("it never came"); await pause(2); } };
 const reason = (session) => session.events.at(-1).data.reason?.kind;
 const adapter = (stream) => ({ adapter: { provider: "p", model: "m", target: "openai-chat", stream } });
 

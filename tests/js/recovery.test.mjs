@@ -196,7 +196,7 @@ async function open(backend, recover) {
 
 const guarded = () => fileTools({ approval: "always" });
 const question = [[call("w", "append_file", { path: "/log.txt", content: "once" })], [{ type: "text", text: "ok" }]];
-const until = async (met) => { for (let n = 0; !met(); n++) { if (n > 500) assert.fail("it never came"); await new Promise((resolve) => setTimeout(resolve, 2)); } };
+const until = async (met) => { for (let n = 0; !met(); n++) { if (n > 10_000) assert.fail("it never came"); await new Promise((resolve) => setTimeout(resolve, 2)); } };
 
 test("`ask`: the host sees what is owed, says what it knows, and the turn goes on; through three reloads", async () => {
   const backend = memoryBackend();

@@ -105,7 +105,7 @@ test("deltas reach the store by themselves, also those that come while a write i
   }
   stream.end();
   const upto = session.seq;
-  for (let waited = 0; session.durableSeq < upto && waited < 200; waited++) await new Promise((resolve) => setTimeout(resolve, 10));
+  for (let waited = 0; session.durableSeq < upto && waited < 2_000; waited++) await new Promise((resolve) => setTimeout(resolve, 10));
   assert.equal(session.durableSeq, upto);
   assert.ok(writes < upto / 2, `${writes} writes for ${upto} deltas`);
   const other = await SessionStore.open({ storage: { kind: "custom", backend } });

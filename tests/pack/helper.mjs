@@ -4,6 +4,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statS
 import { createServer } from "node:http";
 import { dirname, extname, join, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
+import { launchChromium } from "../support/chromium.mjs";
 
 export const here = dirname(fileURLToPath(import.meta.url));
 export const root = resolve(here, "../..");
@@ -76,10 +77,7 @@ export async function serve(dir, { csp, isolated = false, wasmType, spa = false 
 let browser;
 /** The system's Chromium, started once. */
 export async function chromium() {
-  const { chromium } = await import("playwright-core");
-  const executablePath = process.env.CHROMIUM ?? execFileSync("sh", ["-c", "command -v chromium || command -v chromium-browser || command -v google-chrome"], { encoding: "utf8" }).trim();
-  const args = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
-  return (browser ??= await chromium.launch({ executablePath, args }));
+  return (browser ??= await launchChromium());
 }
 export async function closeBrowser() {
   await browser?.close();

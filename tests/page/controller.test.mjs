@@ -1,38 +1,24 @@
 // The controller in Chromium on IndexedDB: a task, stop and reload, a verdict after a reload and from another tab.
 import { after, before, test } from "node:test";
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
-import { readFile } from "node:fs/promises";
+import { serveDist } from "./dist-server.mjs";
 import { launch } from "./helper.mjs";
 
-const dist = new URL("../../pkg/dist/", import.meta.url);
-const types = { js: "text/javascript", wasm: "application/wasm" };
-let server, browser, url;
+let server, browser;
 
 before(async () => {
-  server = createServer(async (request, response) => {
-    const name = request.url.slice(1);
-    try {
-      if (name === "") return response.setHeader("content-type", "text/html").end("<!doctype html><title>tab</title>");
-      const body = await readFile(new URL(name, dist));
-      response.setHeader("content-type", types[name.split(".").pop()] ?? "text/plain").end(body);
-    } catch {
-      response.writeHead(404).end();
-    }
-  });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  url = `http://127.0.0.1:${server.address().port}/`;
+  server = await serveDist();
   browser = await launch();
 });
 after(async () => {
   await browser?.close();
-  server?.close();
+  await server?.close();
 });
 
 /** A tab with a controller on the session `s1`. */
 async function tab(context, recover = "close") {
   const page = await context.newPage();
-  await page.goto(url);
+  await page.goto(server.url);
   await page.evaluate(async (how) => {
     const lib = await import("/web.js");
     await lib.default();
@@ -48,7 +34,7 @@ async function tab(context, recover = "close") {
   return page;
 }
 
-const waiting = (page) => page.waitForFunction(() => controller.status === "waiting-approval", null, { timeout: 5000 });
+const waiting = (page) => page.waitForFunction(() => controller.status === "waiting-approval");
 
 test("a task, a reload, its undo and its redo", async () => {
   const context = await browser.newContext();
@@ -70,7 +56,7 @@ test("stop keeps what had come, and the tab that is killed in the middle of a st
   let page = await tab(context);
   const stopped = await page.evaluate(async () => {
     const run = controller.executeTask("say begun\nwait 20000", demo);
-    setTimeout(() => controller.cancel(), 300);
+    session.on("event", ({ type, data }) => type === "assistant/chunk" && data.text.includes("Waiting") && controller.cancel());
     return (await run).runResult.status;
   });
   assert.equal(stopped, "cancelled");
@@ -80,7 +66,8 @@ test("stop keeps what had come, and the tab that is killed in the middle of a st
   page = await tab(context);
   assert.deepEqual(await page.evaluate(partial), [true, "begun\nWaiting "]);
   await page.evaluate(() => void controller.executeTask("say again\nwait 20000", demo));
-  await page.waitForTimeout(600);
+  await page.waitForFunction(() => session.events.findLast(({ type }) => type === "assistant/chunk")?.data.text.includes("."));
+  await page.evaluate(() => session.flush());
   await page.close({ runBeforeUnload: false });
   page = await tab(context);
   assert.equal(await page.evaluate(() => session.events.at(-1).data.reason.kind), "interrupted");
@@ -114,7 +101,7 @@ test("a tab that follows may answer; whoever answers first settles it, once", as
   await waiting(writer);
   await writer.evaluate(() => session.flush());
   const follower = await tab(context);
-  await follower.waitForFunction(() => session.events.some(({ type }) => type === "approval/requested"), null, { timeout: 5000 });
+  await follower.waitForFunction(() => session.events.some(({ type }) => type === "approval/requested"));
   const answer = (verdict) => {
     const { callId } = session.events.find(({ type }) => type === "approval/requested").data;
     try { controller.resolveApproval(callId, verdict); } catch (error) { return error.code; }
@@ -136,14 +123,14 @@ test("`ask`: the tab that writes is killed while it waits; the one that followed
   const follower = await tab(context, "ask");
   assert.equal(await follower.evaluate(() => session.readOnly), true);
   await writer.close({ runBeforeUnload: false });
-  await follower.waitForFunction(() => !session.readOnly, null, { timeout: 5000 });
+  await follower.waitForFunction(() => !session.readOnly);
   const owed = await follower.evaluate(() => [session.pendingCalls().map(({ name, state }) => [name, state]), session.events.at(-1).type]);
   assert.deepEqual(owed, [[["append_file", "not-started"]], "approval/requested"]);
   // A third one follows and says yes while the second waits.
   await follower.evaluate(() => void (globalThis.run = controller.resumeTurn(asking)));
   await waiting(follower);
   const third = await tab(context, "ask");
-  await third.waitForFunction(() => session.events.some(({ type }) => type === "approval/requested"), null, { timeout: 5000 });
+  await third.waitForFunction(() => session.events.some(({ type }) => type === "approval/requested"));
   await third.evaluate(() => controller.resolveApproval(session.pendingCalls()[0].id, "approved"));
   assert.equal(await follower.evaluate(async () => (await run).runResult.status), "completed");
   const told = await follower.evaluate(() => ({

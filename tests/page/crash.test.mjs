@@ -65,13 +65,13 @@ function judge(state) {
 const order = (text) => [0, 1, 2].reduce((sum, at) => sum * 1e4 + Number(text.split(".")[at] || 0), 0);
 
 async function ready(state) {
-  await until(() => state.round.ready || state.round.faults.length > 0, "the page", 30_000);
+  await until(() => state.round.ready || state.round.faults.length > 0, "the page", 60_000);
   assert.deepEqual(state.round.faults, []);
   judge(state);
 }
 
 async function writing(state, round) {
-  await until(() => DURABLE.every((kind) => state.round.acks[kind] > 3) || state.round.faults.length > 0, () => `acknowledgements: ${JSON.stringify(state.round.acks)}`, 30_000);
+  await until(() => DURABLE.every((kind) => state.round.acks[kind] > 3) || state.round.faults.length > 0, () => `acknowledgements: ${JSON.stringify(state.round.acks)}`, 60_000);
   assert.deepEqual(state.round.faults, []);
   // Not always at the same place of a write.
   await new Promise((resolve) => setTimeout(resolve, (round * 37) % 160));
@@ -94,7 +94,7 @@ async function start(profile, url) {
       process.kill(-child.pid, "SIGKILL");
     } catch {}
     await gone;
-    await until(() => processesOf(profile).length === 0, "the browser's processes to go");
+    await until(() => processesOf(profile).length === 0, "the browser's processes to go", 30_000);
   };
   return { child, endpoint, kill };
 }
@@ -121,7 +121,7 @@ async function withProfile(work) {
 
 const total = (state) => DURABLE.map((kind) => `${kind} ${state.acked[kind].length}`).join(", ");
 
-test(`the whole browser is killed in the middle of writes, ${ROUNDS} times`, { timeout: 300_000 }, async (t) => {
+test(`the whole browser is killed in the middle of writes, ${ROUNDS} times`, { timeout: 600_000 }, async (t) => {
   await withProfile(async (profile) => {
     const state = book();
     for (let round = 0; round <= ROUNDS; round++) {
@@ -140,7 +140,7 @@ test(`the whole browser is killed in the middle of writes, ${ROUNDS} times`, { t
   });
 });
 
-test(`the renderer is killed in the middle of writes, ${ROUNDS} times`, { timeout: 300_000 }, async (t) => {
+test(`the renderer is killed in the middle of writes, ${ROUNDS} times`, { timeout: 600_000 }, async (t) => {
   await withProfile(async (profile) => {
     const state = book();
     const browser = await start(profile, "about:blank");

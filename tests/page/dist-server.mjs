@@ -5,8 +5,9 @@ import { createServer } from "node:http";
 const dist = new URL("../../pkg/dist/", import.meta.url);
 const types = { js: "text/javascript", mjs: "text/javascript", wasm: "application/wasm" };
 
-/** `extra`: names of files of this folder that are served too. `onPost(path, body)` takes what a page tells. */
-export async function serveDist({ extra = [], onPost = () => {}, html = "<!doctype html><title>tab</title>" } = {}) {
+/** `extra`: names of files of this folder that are served too. `texts`: what is served under other names, which may change
+ *  while it runs. `onPost(path, body)` takes what a page tells. */
+export async function serveDist({ extra = [], texts = new Map(), onPost = () => {}, html = "<!doctype html><title>tab</title>" } = {}) {
   const server = createServer(async (request, response) => {
     const name = new URL(request.url, "http://x").pathname.slice(1);
     if (request.method === "POST") {
@@ -19,6 +20,7 @@ export async function serveDist({ extra = [], onPost = () => {}, html = "<!docty
       onPost(`/${name}`, JSON.parse(text));
       return void response.writeHead(204).end();
     }
+    if (texts.has(name)) return void response.writeHead(200, { "content-type": types[name.split(".").pop()] ?? "text/html" }).end(texts.get(name));
     if (name === "") return void response.writeHead(200, { "content-type": "text/html" }).end(html);
     try {
       const body = await readFile(extra.includes(name) ? new URL(name, import.meta.url) : new URL(name, dist));

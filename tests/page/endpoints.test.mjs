@@ -1,7 +1,7 @@
 // Real endpoints through the page: each provider's protocol against a server on this machine, and what becomes of keys.
 import assert from "node:assert/strict";
 import { anthropic, gemini, openai, provider } from "../js/servers/provider.mjs";
-import { everythingStored, run, transcript, treeItem, until } from "./helper.mjs";
+import { becomes, everythingStored, run, transcript, treeItem, until } from "./helper.mjs";
 import { suite } from "./suite.mjs";
 
 const { story } = suite();
@@ -14,13 +14,13 @@ const STARTS = { "openai-compatible": /^$|^http:\/\/127/, anthropic: /^https:\/\
 async function choose(page, kind, { url, key = KEY, keep = false }) {
   await page.getByRole("button", { name: "Settings" }).click();
   await dialog(page).getByRole("combobox", { name: "Provider" }).selectOption(kind);
-  assert.match(await dialog(page).getByLabel("Base URL").inputValue(), STARTS[kind]);
+  await becomes(() => dialog(page).getByLabel("Base URL").inputValue(), STARTS[kind]);
   await dialog(page).getByLabel("Base URL").fill(url);
   await dialog(page).getByLabel("Model name").fill("model-of-the-test");
   await dialog(page).getByLabel("API key").fill(key);
   await dialog(page).getByLabel(/^Keep the key/).setChecked(keep);
   await dialog(page).getByRole("button", { name: "Save settings" }).click();
-  assert.equal(await page.getByRole("combobox", { name: "Model" }).inputValue(), `${kind}/model-of-the-test`);
+  await becomes(() => page.getByRole("combobox", { name: "Model" }).inputValue(), `${kind}/model-of-the-test`);
 }
 
 const PROVIDERS = {
@@ -67,7 +67,7 @@ for (const [kind, expected] of Object.entries(PROVIDERS)) {
         assert.ok(!url.includes(KEY), "and not in the address");
       }
       assert.ok(expected.result(server.requests[1].body), "the result of the call goes back");
-      assert.notEqual(await page.getByRole("status", { name: "Cost" }).textContent(), "$0.000 tokens");
+      await until(async () => (await page.getByRole("status", { name: "Cost" }).textContent()) !== "$0.000 tokens", "the tokens to be counted");
       await until(async () => /Saved/.test(await page.getByRole("status", { name: "Storage" }).textContent()), "the session to be saved");
       assert.ok(!(await page.evaluate(everythingStored)).includes(KEY), "the key is stored nowhere");
       assert.ok(!(await page.content()).includes(KEY));
@@ -87,9 +87,9 @@ story("a key is forgotten with the page unless asked otherwise, and asked for be
     await page.getByRole("button", { name: "Send" }).click();
     await page.getByRole("alert").getByText(/kept in memory only/).waitFor();
     assert.equal(server.requests.length, 0, "nothing was sent without it");
-    assert.equal(await page.getByRole("textbox", { name: "Message" }).inputValue(), "Hello?", "what was written is still there");
+    await becomes(() => page.getByRole("textbox", { name: "Message" }).inputValue(), "Hello?", "what was written is still there");
     await page.getByRole("button", { name: "Enter it again" }).click();
-    assert.equal(await dialog(page).getByLabel("Base URL").inputValue(), `${server.url}/v1`);
+    await becomes(() => dialog(page).getByLabel("Base URL").inputValue(), `${server.url}/v1`);
     await dialog(page).getByLabel("API key").fill(KEY);
     await dialog(page).getByLabel(/^Keep the key/).check();
     await dialog(page).getByRole("button", { name: "Save settings" }).click();

@@ -1,43 +1,36 @@
 // Files: tree and editor by keyboard, diff against before the last run, undo with preview, redo, rewind, conflicts.
 import assert from "node:assert/strict";
-import { run, transcript, treeItem, until } from "./helper.mjs";
+import { becomes, fileBecomes, openFile, run, transcript, treeItem, until } from "./helper.mjs";
 import { suite } from "./suite.mjs";
 
 const { story } = suite();
 const editor = (page) => page.locator(".editor").getByRole("textbox", { name: "File content" });
 
 async function edit(page, path, text) {
-  await treeItem(page, path).click();
-  await editor(page).waitFor();
-  await editor(page).fill(text);
+  await (await openFile(page, path)).fill(text);
   await until(() => page.locator(".saved").textContent().then((said) => said === ""), "the file to be saved");
-}
-
-async function content(page, path) {
-  if ((await treeItem(page, path).getAttribute("aria-selected")) !== "true") await treeItem(page, path).click();
-  await editor(page).waitFor();
-  return editor(page).inputValue();
 }
 
 story("the tree works by keyboard and the editor keeps what is typed", async (page) => {
   await run(page, "write src/lib/a.js: const a = 1;\nwrite src/b.js: let b;\nwrite readme.md: # Hello");
   const tree = page.getByRole("tree", { name: "Files" });
-  assert.deepEqual(await tree.getByRole("treeitem").evaluateAll((items) => items.map((item) => item.getAttribute("aria-label"))), [
+  await becomes(() => tree.getByRole("treeitem").evaluateAll((items) => items.map((item) => item.getAttribute("aria-label"))), [
     "/readme.md", "/src", "/src/b.js", "/src/lib", "/src/lib/a.js",
   ]);
   await treeItem(page, "/readme.md").focus();
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("ArrowLeft");
-  assert.equal(await treeItem(page, "/src").getAttribute("aria-expanded"), "false");
-  assert.equal(await treeItem(page, "/src/b.js").count(), 0);
+  await becomes(() => treeItem(page, "/src").getAttribute("aria-expanded"), "false");
+  await treeItem(page, "/src/b.js").waitFor({ state: "detached" });
   await page.keyboard.press("ArrowRight");
+  await treeItem(page, "/src/b.js").waitFor();
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Enter");
   await editor(page).waitFor();
-  assert.equal(await editor(page).inputValue(), "let b;");
+  await becomes(() => editor(page).inputValue(), "let b;");
   await edit(page, "/src/b.js", "let b = 2;\n");
   await page.reload();
-  assert.equal(await content(page, "/src/b.js"), "let b = 2;\n");
+  await fileBecomes(page, "/src/b.js", "let b = 2;\n");
 });
 
 story("the diff of a file is against before the last run, also after a reload", async (page) => {
@@ -63,11 +56,11 @@ story("undo shows beforehand what goes back, and redo does it again", async (pag
   await dialog.locator(".report").getByText("/b.txt").waitFor();
   await dialog.getByRole("button", { name: "Put it back" }).click();
   await treeItem(page, "/b.txt").waitFor({ state: "detached" });
-  assert.equal(await content(page, "/a.txt"), "one");
+  await fileBecomes(page, "/a.txt", "one");
   await transcript(page).getByText(/Run undone/).waitFor();
   await page.getByRole("button", { name: "Redo" }).click();
   await treeItem(page, "/b.txt").waitFor();
-  assert.equal(await treeItem(page, "/a.txt").count(), 0);
+  await treeItem(page, "/a.txt").waitFor({ state: "detached" });
 });
 
 story("a conflict is explained, with a way out", async (page) => {
@@ -81,7 +74,7 @@ story("a conflict is explained, with a way out", async (page) => {
   await page.getByRole("button", { name: "Undo last run" }).click();
   await dialog.getByRole("button", { name: "Skip these files" }).click();
   await treeItem(page, "/b.txt").waitFor({ state: "detached" });
-  assert.equal(await content(page, "/a.txt"), "mine");
+  await fileBecomes(page, "/a.txt", "mine");
 });
 
 story("overwriting a conflict puts the old content back and can itself be undone", async (page) => {
@@ -90,9 +83,9 @@ story("overwriting a conflict puts the old content back and can itself be undone
   await edit(page, "/a.txt", "mine");
   await page.getByRole("button", { name: "Undo last run" }).click();
   await page.getByRole("dialog", { name: /cannot be undone/ }).getByRole("button", { name: "Overwrite them" }).click();
-  await until(async () => (await content(page, "/a.txt")) === "first", "the content of before the run");
+  await fileBecomes(page, "/a.txt", "first");
   await page.getByRole("button", { name: "Redo" }).click();
-  await until(async () => (await content(page, "/a.txt")) === "mine", "the edit that was overwritten");
+  await fileBecomes(page, "/a.txt", "mine");
 });
 
 story("rewind takes back conversation, files or both, and deletes nothing", async (page) => {
@@ -105,8 +98,8 @@ story("rewind takes back conversation, files or both, and deletes nothing", asyn
   await dialog.locator(".report").getByText("/a.txt").waitFor();
   await dialog.getByRole("button", { name: "Go back" }).click();
   await transcript(page).getByText(/Went back to here/).waitFor();
-  assert.equal(await transcript(page).getByText("did the second", { exact: true }).count(), 0);
-  assert.equal(await content(page, "/a.txt"), "one");
+  await transcript(page).getByText("did the second", { exact: true }).waitFor({ state: "detached" });
+  await fileBecomes(page, "/a.txt", "one");
   await transcript(page).getByText(/Went back to here/).click();
   await transcript(page).getByText("did the second", { exact: true }).waitFor();
   await page.getByRole("tab", { name: "Request" }).click();
@@ -119,7 +112,7 @@ story("rewind takes back conversation, files or both, and deletes nothing", asyn
   await dialog.getByLabel(/Conversation only/).check();
   await dialog.getByRole("button", { name: "Go back" }).click();
   await transcript(page).getByText("did the third", { exact: true }).waitFor({ state: "detached" });
-  assert.equal(await content(page, "/a.txt"), "three");
+  await fileBecomes(page, "/a.txt", "three");
 });
 
 story("rewind can take back files alone: the conversation stays", async (page) => {
@@ -132,6 +125,6 @@ story("rewind can take back files alone: the conversation stays", async (page) =
   await dialog.getByLabel(/Files only/).check();
   await dialog.getByRole("button", { name: "Go back" }).click();
   await treeItem(page, "/b.txt").waitFor({ state: "detached" });
-  assert.equal(await content(page, "/a.txt"), "one");
+  await fileBecomes(page, "/a.txt", "one");
   await transcript(page).getByText("did the second", { exact: true }).waitFor();
 });

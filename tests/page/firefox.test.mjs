@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { launchFirefox, noFirefox } from "../support/firefox.mjs";
-import { everythingStored, servePage, until } from "./helper.mjs";
+import { becomes, everythingStored, servePage, until, watchRun } from "./helper.mjs";
 
 const skip = noFirefox();
 const downloads = mkdtempSync(join(tmpdir(), "sessionlog-firefox-"));
@@ -56,13 +56,15 @@ async function run(page, task) {
     box.focus();
     document.execCommand("insertText", false, text);
   }, task);
+  await page.evaluate(watchRun);
   await page.locator(named("button", "Send")).click();
-  await until(() => page.$eval(".composer .stop", (button) => button.disabled), "the run to end");
+  await page.evaluate(() => globalThis.ranOnce);
 }
 
 async function content(page, path) {
+  await page.waitForSelector(item(path));
   if ((await page.$eval(item(path), (element) => element.getAttribute("aria-selected"))) !== "true") await page.click(item(path));
-  await page.waitForSelector(".editor textarea");
+  await page.waitForSelector(`.file-view:has(.file-head code[title=${JSON.stringify(path)}]) .editor textarea`);
   return page.$eval(".editor textarea", (element) => element.value);
 }
 
@@ -71,15 +73,16 @@ story("Firefox: a task changes files, all is there after a reload, undo and redo
   await run(page, "write notes.md: changed\nwrite made/new.txt: new\nsay It is done");
   await says(page, "It is done");
   await page.waitForSelector(item("/made/new.txt"));
-  assert.equal(await content(page, "/notes.md"), "changed");
-  const cost = await textOf(page, "[role=status][aria-label=Cost]");
-  assert.match(cost, /\$0\.0\d*[1-9]/);
+  await becomes(() => content(page, "/notes.md"), "changed");
+  const costOf = () => textOf(page, "[role=status][aria-label=Cost]");
+  await becomes(costOf, /\$0\.0\d*[1-9]/);
+  const cost = await costOf();
   await until(async () => /Saved/.test(await textOf(page, "[role=status][aria-label=Storage]")), "the session to be saved");
 
   await page.reload();
   await says(page, "It is done");
-  assert.equal(await textOf(page, "[role=status][aria-label=Cost]"), cost);
-  assert.equal(await content(page, "/notes.md"), "changed");
+  await becomes(costOf, cost);
+  await becomes(() => content(page, "/notes.md"), "changed");
 
   await page.locator(named("button", "Undo last run")).click();
   await until(async () => (await page.$(item("/made"))) === null, "what was made to be gone");
@@ -113,7 +116,7 @@ story("Firefox: a session goes out as a file and comes in again", async (page) =
   assert.ok(text.includes("exported text") && text.split("\n").length > 5);
   const again = join(downloads, "again.jsonl");
   writeFileSync(again, text.replaceAll("exported text", "imported text"));
-  const input = await page.$("input[type=file]");
+  const input = await page.waitForSelector("input[type=file]");
   await input.uploadFile(again);
   await says(page, "imported text");
   await until(async () => (await page.$$("nav[aria-label=Sessions] a")).length === 2, "two sessions");

@@ -1,36 +1,24 @@
 // Every sample of docs/controller.md, compiled as it stands there and run in Chromium against the built package.
 import { after, before, test } from "node:test";
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
 import { readFile } from "node:fs/promises";
 import { build } from "esbuild";
-import { launch } from "./helper.mjs";
+import { serveDist } from "./dist-server.mjs";
+import { becomes, launch } from "./helper.mjs";
 
 const root = new URL("../../", import.meta.url);
-const types = { js: "text/javascript", wasm: "application/wasm" };
 const served = new Map();
-let server, browser, url, samples;
+let server, browser, samples;
 
 before(async () => {
   const text = await readFile(new URL("docs/controller.md", root), "utf8");
   samples = [...text.matchAll(/```(jsx?)\n([^]*?)```/g)].map(([, language, code]) => ({ language, code }));
-  server = createServer(async (request, response) => {
-    const name = request.url.slice(1);
-    response.setHeader("content-type", types[name.split(".").pop()] ?? "text/html");
-    if (served.has(name)) return response.end(served.get(name));
-    try {
-      response.end(await readFile(new URL(`pkg/dist/${name}`, root)));
-    } catch {
-      response.writeHead(404).end();
-    }
-  });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  url = `http://127.0.0.1:${server.address().port}/`;
+  server = await serveDist({ texts: served });
   browser = await launch();
 });
 after(async () => {
   await browser?.close();
-  server?.close();
+  await server?.close();
 });
 
 /** Bundles a sample; the package is the built one, beside it on the server. */
@@ -52,7 +40,7 @@ async function open(html, scripts) {
   page.on("pageerror", (error) => page.faults.push(error.message));
   page.lines = [];
   page.on("console", (message) => message.type() === "log" && page.lines.push(message.text()));
-  await page.goto(url);
+  await page.goto(server.url);
   return page;
 }
 
@@ -80,7 +68,7 @@ test("React: the transcript grows with the session, the run tells its status, st
     import init, { ChatSessionController, SessionStore, VirtualFs } from "sessionlog";
     await init();
     const store = await SessionStore.open();
-    const controller = new ChatSessionController({ store, fs: await VirtualFs.open(), outputFn: () => {} });
+    const controller = (globalThis.controller = new ChatSessionController({ store, fs: await VirtualFs.open(), outputFn: () => {} }));
     function App() {
       const { status, result, run, stop } = useRun(controller);
       return <main data-status={status} data-result={result?.status}>
@@ -95,13 +83,12 @@ test("React: the transcript grows with the session, the run tells its status, st
   const shown = () => page.locator("article").evaluateAll((all) => all.map((one) => [one.dataset.role, one.dataset.partial, one.textContent.slice(0, 5)]));
   await page.click("#say");
   await page.locator('main[data-result="completed"]').waitFor();
-  assert.deepEqual(await shown(), [["user", "false", "say h"], ["assistant", "false", "hello"]]);
+  await becomes(shown, [["user", "false", "say h"], ["assistant", "false", "hello"]]);
   await page.click("#wait");
-  await page.locator('main[data-status="running"]').waitFor();
-  await page.waitForTimeout(150);
+  await page.waitForFunction(() => controller.session.events.some(({ type, data }) => type === "assistant/chunk" && data.text.includes("Waiting")));
   await page.click("#stop");
   await page.locator('main[data-result="cancelled"]').waitFor();
-  assert.deepEqual((await shown()).at(-1), ["assistant", "true", "begun"]);
+  await becomes(async () => (await shown()).at(-1), ["assistant", "true", "begun"]);
   assert.deepEqual(page.faults, []);
 });
 
@@ -121,6 +108,6 @@ test("plain JavaScript: words as they come, a question, stop", async () => {
 test("a worker: the page sends a task and gets events, the output and the result", async () => {
   const page = await open("", { "worker.js": await compile(sample("// worker.js").code), "sample.js": await compile(sample("// page.js").code) });
   await page.evaluate(() => import("/sample.js"));
-  for (let waited = 0; page.lines.length < 2 && waited < 200; waited++) await page.waitForTimeout(25);
+  await becomes(() => page.lines, ["hello", "completed"]);
   assert.deepEqual([page.lines, await page.evaluate(() => document.body.textContent), page.faults], [["hello", "completed"], "hello", []]);
 });

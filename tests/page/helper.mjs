@@ -1,10 +1,9 @@
 // What every page test shares: the served page, a browser, and a check that nothing broke the policy or threw.
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { chromium } from "playwright-core";
+import { isDeepStrictEqual } from "node:util";
+import { launchChromium } from "../support/chromium.mjs";
 
-const FLAGS = [
-  "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-];
 const root = new URL("../../", import.meta.url).pathname;
 
 /** Serves www/dist with the server people use; an address in PAGE_URL is taken as it is. */
@@ -24,9 +23,7 @@ export async function servePage() {
   return { url, stop: async () => { child.kill("SIGTERM"); await ended; } };
 }
 
-export function launch(options = {}) {
-  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS, ...options });
-}
+export const launch = launchChromium;
 
 /** A page whose faults are kept: exceptions, and anything the policy refused. */
 export async function openPage(context, url) {
@@ -48,26 +45,63 @@ export async function openPage(context, url) {
 export const transcript = (page) => page.getByRole("log", { name: "Transcript" });
 export const treeItem = (page, path) => page.getByRole("treeitem", { name: path, exact: true });
 
-/** Sends a task and waits until the run has ended. */
-export async function run(page, task) {
-  await page.getByRole("textbox", { name: "Message" }).fill(task);
+/** Does what starts a run, and waits until that run has ended. */
+export async function during(page, start) {
   // A short run may have begun and ended between two looks at the page, so the page itself watches.
-  await page.evaluate(() => {
-    const stop = document.querySelector(".composer .stop");
-    globalThis.ranOnce = new Promise((resolve) => {
-      let began = false;
-      new MutationObserver(() => { if (!stop.disabled) began = true; else if (began) resolve(); }).observe(stop, { attributes: true });
-    });
-  });
-  await page.getByRole("button", { name: "Send" }).click();
+  await page.evaluate(watchRun);
+  await start();
   await page.evaluate(() => globalThis.ranOnce);
 }
 
+/** Runs in the page: `ranOnce` is settled when a run has begun and ended from now on. */
+export function watchRun() {
+  const stop = document.querySelector(".composer .stop");
+  globalThis.ranOnce = new Promise((resolve) => {
+    let began = false;
+    new MutationObserver(() => { if (!stop.disabled) began = true; else if (began) resolve(); }).observe(stop, { attributes: true });
+  });
+}
+
+/** Sends a task and waits until the run has ended. */
+export async function run(page, task) {
+  await page.getByRole("textbox", { name: "Message" }).fill(task);
+  await during(page, () => page.getByRole("button", { name: "Send" }).click());
+}
+
+/** Waits for the end of a run that is under way; one that may not have begun yet: `during`. */
 export async function ended(page) {
   await page.waitForFunction(() => document.querySelector(".composer .stop")?.disabled === true);
 }
 
-export async function until(check, what, forMs = 10_000) {
+/** The state after everything that was done so far is drawn: views follow their state before the next frame. */
+export const drawn = (page) => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve()))));
+
+/** A look that becomes what is expected, or the difference that is left. `expected`: a value, or a pattern of a text. */
+export async function becomes(look, expected, what, forMs = 20_000) {
+  const fits = (value) => (expected instanceof RegExp ? expected.test(value) : isDeepStrictEqual(value, expected));
+  let value;
+  await until(async () => fits((value = await look())), "", forMs).catch(() => {});
+  if (expected instanceof RegExp) assert.match(value, expected, what);
+  else assert.deepEqual(value, expected, what);
+}
+
+const editorOf = (page) => page.locator(".editor").getByRole("textbox", { name: "File content" });
+
+/** Opens a file and waits until it is this one that the editor has. */
+export async function openFile(page, path) {
+  const item = treeItem(page, path);
+  await item.waitFor();
+  if ((await item.getAttribute("aria-selected")) !== "true") await item.click();
+  await page.locator(".file-view").filter({ has: page.locator(`.file-head code[title=${JSON.stringify(path)}]`) }).locator(".editor textarea").waitFor();
+  return editorOf(page);
+}
+
+export async function fileBecomes(page, path, text) {
+  const editor = await openFile(page, path);
+  await becomes(() => editor.inputValue(), text, `the content of ${path}`);
+}
+
+export async function until(check, what, forMs = 20_000) {
   const end = Date.now() + forMs;
   for (;;) {
     const value = await check();

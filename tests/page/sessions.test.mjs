@@ -1,7 +1,7 @@
 // The list of sessions: new, search, rename, archive, fork, delete and keep, in and out, a second tab.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { run, transcript, until } from "./helper.mjs";
+import { becomes, run, transcript, until } from "./helper.mjs";
 import { suite } from "./suite.mjs";
 
 const { story } = suite();
@@ -137,8 +137,8 @@ story("a second tab follows live, says so, and takes over when the first one goe
   const second = await open(new URL(page.url()).hash);
   await transcript(second).getByText("from the first tab", { exact: true }).waitFor();
   await second.getByText(/Another tab writes this session/).waitFor();
-  assert.match(await second.getByRole("status", { name: "Storage" }).textContent(), /Following/);
-  assert.ok(await second.getByRole("textbox", { name: "Message" }).isDisabled());
+  await becomes(() => second.getByRole("status", { name: "Storage" }).textContent(), /Following/);
+  await becomes(() => second.getByRole("textbox", { name: "Message" }).isDisabled(), true);
   await run(page, "say seen live");
   await transcript(second).getByText("seen live", { exact: true }).waitFor();
   await page.close();
@@ -153,6 +153,7 @@ story("two tabs share the files: each sees what the other changed, and works on 
   await second.getByRole("button", { name: "New session" }).click();
   await second.getByRole("treeitem", { name: "/shared.txt" }).waitFor();
   await run(second, "append shared.txt: , then the second\nwrite more.txt: more");
+  await entry(page, /then the second/).waitFor();
   await page.getByRole("treeitem", { name: "/more.txt" }).waitFor();
   await run(page, "read shared.txt\nwrite last.txt: done");
   await transcript(page).getByText(/from the first, then the second/).last().waitFor();

@@ -1,7 +1,7 @@
 // Pictures of the main views in light, dark and phone width: `node tests/page/shots.mjs [folder] [names…]` (`cargo xtask shots`).
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { launch, openPage, run, servePage, treeItem } from "./helper.mjs";
+import { drawn, launch, openPage, run, servePage, treeItem } from "./helper.mjs";
 
 const [, , target, ...only] = process.argv;
 const folder = target ?? new URL(".out/shots", import.meta.url).pathname;
@@ -27,7 +27,7 @@ for (const [name, options] of [
   if (only.length > 0 && !only.includes(name)) continue;
   const context = await browser.newContext({ ...options, reducedMotion: "reduce" });
   const page = await openPage(context, server.url);
-  const shot = async (view) => { await page.waitForTimeout(250); await page.screenshot({ path: join(folder, `${name}-${view}.png`) }); };
+  const shot = async (view) => { await drawn(page); await page.screenshot({ path: join(folder, `${name}-${view}.png`) }); };
   const part = (label) => (name.startsWith("phone") ? page.locator(".views").getByRole("button", { name: label }).click() : null);
   await shot("1-first-use");
   await run(page, "say The first session of many");
@@ -71,7 +71,7 @@ for (const [name, options] of [
   await page.getByRole("button", { name: "Settings" }).click();
   await page.getByLabel("Ask before the agent changes a file").uncheck();
   await page.keyboard.press("Escape");
-  await run(page, `think ${LONG}\nwrite ${"a-folder-with-a-long-name/".repeat(3)}and-a-file-with-an-even-longer-name.txt: ${LONG}\nread ${"a-folder-with-a-long-name/".repeat(3)}and-a-file-with-an-even-longer-name.txt\nsay ${LONG}\nsay \n| a | table | of | many | columns | that | do | not | fit |\nsay | - | - | - | - | - | - | - | - | - |\nsay | ${"some-word | ".repeat(9)}`);
+  await run(page, `think ${LONG}\nwrite ${"a-folder-with-a-long-name/".repeat(3)}and-a-file-with-an-even-longer-name.txt: ${LONG}\nread ${"a-folder-with-a-long-name/".repeat(3)}and-a-file-with-an-even-longer-name.txt\nsay ${LONG}\nsay | a | table | of | many | columns | that | do | not | fit |\nsay | - | - | - | - | - | - | - | - | - |\nsay | ${"some-word | ".repeat(9)}`);
   await page.getByRole("log", { name: "Transcript" }).locator(".tool summary").last().click();
   await shot("13-long");
   await run(page, "write draft.txt: x\ncrash");

@@ -1,7 +1,7 @@
 // The main job, in a real browser: pick a model, give a task, see it stream, files change, cost add up, a secret redacted in
 // transcript, log and next request, everything there after a reload, and undo put the files back. With both models.
 import assert from "node:assert/strict";
-import { ended, everythingStored, run, transcript, treeItem, until } from "./helper.mjs";
+import { becomes, during, everythingStored, fileBecomes, run, transcript, treeItem, until } from "./helper.mjs";
 import { openaiServer } from "./openai-server.mjs";
 import { suite } from "./suite.mjs";
 
@@ -19,39 +19,32 @@ async function putFile(page, path, text) {
   await page.getByRole("button", { name: "Close file" }).click();
 }
 
-async function contentOf(page, path) {
-  await treeItem(page, path).click();
-  const editor = page.locator(".editor").getByRole("textbox", { name: "File content" });
-  await editor.waitFor();
-  return editor.inputValue();
-}
-
 async function theStory(page, { tasks, nextRequest }) {
   await putFile(page, "config.env", `TOKEN=${SECRET}\n`);
   await putFile(page, "notes.md", "as it was\n");
 
   // Streams: the answer grows while the run goes on.
-  const lengths = new Set();
+  await page.evaluate(() => {
+    globalThis.lengths = new Set();
+    // The first task puts another transcript in the place of the welcome.
+    new MutationObserver(() => lengths.add(document.querySelector(".transcript").textContent.length)).observe(document.querySelector(".chat"), { childList: true, subtree: true, characterData: true });
+  });
   await page.getByRole("textbox", { name: "Message" }).fill(tasks.change);
-  await page.getByRole("button", { name: "Send" }).click();
-  await until(async () => {
-    lengths.add((await transcript(page).textContent()).length);
-    return (await page.getByRole("button", { name: "Stop" }).isDisabled()) && lengths.size > 1;
-  }, "the run to end");
-  await ended(page);
+  await during(page, () => page.getByRole("button", { name: "Send" }).click());
   await transcript(page).getByText(tasks.said).first().waitFor();
-  assert.ok(lengths.size > 2, `the answer came in pieces (${lengths.size} states seen)`);
+  const states = await page.evaluate(() => globalThis.lengths.size);
+  assert.ok(states > 2, `the answer came in pieces (${states} states seen)`);
 
   // Files changed, cost added up.
   await treeItem(page, "/made/new.txt").waitFor();
-  assert.match(await contentOf(page, "/notes.md"), /changed by the agent/);
+  await fileBecomes(page, "/notes.md", /changed by the agent/);
   const cost = page.getByRole("status", { name: "Cost" });
+  await becomes(() => cost.textContent(), /\$0\.00\d*[1-9]|\$\d+\.\d+/);
   const first = await cost.textContent();
-  assert.match(first, /\$0\.00\d*[1-9]|\$\d+\.\d+/);
 
   // A secret in a tool's output: redacted in transcript, log and next request.
   await run(page, tasks.leak);
-  assert.notEqual(await cost.textContent(), first, "cost grows");
+  await until(async () => (await cost.textContent()) !== first, "cost to grow");
   await transcript(page).locator(".tool").filter({ hasText: "config.env" }).locator("summary").first().click();
   await transcript(page).locator(".tool").getByText(/\[REDACTED:/).first().waitFor();
   const log = page.getByRole("region", { name: "Event log" });
@@ -71,17 +64,17 @@ async function theStory(page, { tasks, nextRequest }) {
   await transcript(page).getByText(tasks.said).first().waitFor();
   await transcript(page).getByText(/\[REDACTED:/).first().waitFor({ state: "attached" });
   await treeItem(page, "/made/new.txt").waitFor();
-  assert.equal(await cost.textContent(), before, "cost is the same after the reload");
+  await becomes(() => cost.textContent(), before, "cost is the same after the reload");
 
   // Undo puts the files back; redo does them again.
   await page.getByRole("button", { name: "Undo last run" }).click();
   await treeItem(page, "/made/new.txt").waitFor({ state: "detached" });
-  assert.equal(await contentOf(page, "/notes.md"), "as it was\n");
-  assert.equal(await treeItem(page, "/made").count(), 0, "the folder it made is gone as well");
+  await fileBecomes(page, "/notes.md", "as it was\n");
+  await becomes(() => treeItem(page, "/made").count(), 0, "the folder it made is gone as well");
   assert.equal(await cost.textContent(), before, "cost never goes down");
   await page.getByRole("button", { name: "Redo" }).click();
   await treeItem(page, "/made/new.txt").waitFor();
-  assert.match(await contentOf(page, "/notes.md"), /changed by the agent/);
+  await fileBecomes(page, "/notes.md", /changed by the agent/);
   await page.getByRole("button", { name: "Undo last run" }).click();
   await treeItem(page, "/made/new.txt").waitFor({ state: "detached" });
   assert.equal(await page.getByRole("alert").count(), 0);
@@ -119,7 +112,7 @@ story("an OpenAI-compatible server does the whole story", async (page) => {
     await dialog.getByLabel("Model name").fill("gpt-4o-mini");
     await dialog.getByLabel("API key").fill("key-of-the-test-0123456789");
     await dialog.getByRole("button", { name: "Save settings" }).click();
-    assert.equal(await page.getByRole("combobox", { name: "Model" }).inputValue(), "openai-compatible/gpt-4o-mini");
+    await becomes(() => page.getByRole("combobox", { name: "Model" }).inputValue(), "openai-compatible/gpt-4o-mini");
     await theStory(page, {
       tasks: { change: "Write two files.", leak: "What is in config.env?", after: "Thanks.", said: "It is done, as you asked" },
       nextRequest: async () => server.requests.at(-1).text,

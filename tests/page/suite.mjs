@@ -17,7 +17,7 @@ export function suite() {
   const story = (name, work, options = {}) =>
     test(name, { timeout: 120_000 }, async () => {
       const context = await shared.browser.newContext({ viewport: { width: 1440, height: 900 }, reducedMotion: "reduce", acceptDownloads: true, ...options.context });
-      context.setDefaultTimeout(15_000);
+      context.setDefaultTimeout(30_000);
       const pages = [];
       const open = async (path = "") => {
         const page = await openPage(context, shared.server.url + path);

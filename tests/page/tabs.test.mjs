@@ -1,38 +1,24 @@
 // Several tabs on one session: one writes, the others follow, one takes over. Chromium, the built package, IndexedDB.
 import { after, before, test } from "node:test";
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
-import { readFile } from "node:fs/promises";
+import { serveDist } from "./dist-server.mjs";
 import { launch } from "./helper.mjs";
 
-const dist = new URL("../../pkg/dist/", import.meta.url);
-const types = { js: "text/javascript", wasm: "application/wasm" };
-let server, browser, url;
+let server, browser;
 
 before(async () => {
-  server = createServer(async (request, response) => {
-    const name = request.url.slice(1);
-    try {
-      if (name === "") return response.setHeader("content-type", "text/html").end("<!doctype html><title>tab</title>");
-      const body = await readFile(new URL(name, dist));
-      response.setHeader("content-type", types[name.split(".").pop()] ?? "text/plain").end(body);
-    } catch {
-      response.writeHead(404).end();
-    }
-  });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  url = `http://127.0.0.1:${server.address().port}/`;
+  server = await serveDist();
   browser = await launch();
 });
 after(async () => {
   await browser?.close();
-  server?.close();
+  await server?.close();
 });
 
 /** A tab with the package loaded and a store open. */
 async function tab(context, storage = { kind: "indexeddb" }) {
   const page = await context.newPage();
-  await page.goto(url);
+  await page.goto(server.url);
   await page.evaluate(async (spec) => {
     const lib = await import("/web.js");
     await lib.default();
@@ -64,10 +50,10 @@ for (const storage of [{ kind: "indexeddb" }, { kind: "localstorage" }]) {
     });
     assert.deepEqual(seen, { readOnly: true, texts: ["a"], refused: "locked" });
     await one.evaluate(async () => { say("b"); say("c"); await session.flush(); });
-    await two.waitForFunction(() => heard.length === 2, null, { timeout: 5000 });
+    await two.waitForFunction(() => heard.length === 2);
     assert.deepEqual(await two.evaluate(() => ({ heard, texts: texts(), same: session.verify() })), { heard: [1, 2], texts: ["a", "b", "c"], same: null });
     await one.close();
-    await two.waitForFunction(() => !session.readOnly, null, { timeout: 2000 });
+    await two.waitForFunction(() => !session.readOnly);
     assert.deepEqual(await two.evaluate(async () => { say("d"); await session.flush(); return texts(); }), ["a", "b", "c", "d"]);
     const three = await tab(context, storage);
     assert.deepEqual(await three.evaluate(async () => (await store.read("s1")).map((e) => e.data.text)), ["a", "b", "c", "d"]);

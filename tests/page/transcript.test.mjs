@@ -1,7 +1,7 @@
 // The conversation: markup that cannot run, honest ends, approvals, steering, and thousands of messages.
 import assert from "node:assert/strict";
 import init, { SessionStore } from "sessionlog";
-import { ended, run, transcript, treeItem, until } from "./helper.mjs";
+import { becomes, drawn, during, ended, run, transcript, treeItem, until } from "./helper.mjs";
 import { suite } from "./suite.mjs";
 
 const { story } = suite();
@@ -10,20 +10,17 @@ const send = (page) => page.getByRole("button", { name: "Send" });
 
 story("first use: a sentence, and three tasks that show files, undo and redaction", async (page) => {
   await page.getByRole("heading", { level: 2, name: /^An agent/ }).waitFor();
-  const tasks = transcript(page).getByRole("button");
+  const tasks = transcript(page).locator(".welcome").getByRole("button");
   assert.equal(await tasks.count(), 3);
-  await tasks.nth(0).click();
-  await ended(page);
+  await during(page, () => tasks.nth(0).click());
   await treeItem(page, "/plan.md").waitFor();
   await page.getByRole("button", { name: "New session" }).click();
-  await transcript(page).getByRole("button").nth(1).click();
-  await ended(page);
+  await during(page, () => tasks.nth(1).click());
   await treeItem(page, "/ideas/one.md").waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Undo last run" }).click();
   await treeItem(page, "/ideas/one.md").waitFor();
   await page.getByRole("button", { name: "New session" }).click();
-  await transcript(page).getByRole("button").nth(2).click();
-  await ended(page);
+  await during(page, () => tasks.nth(2).click());
   await transcript(page).locator("mark.redacted").first().waitFor();
 });
 
@@ -48,7 +45,7 @@ story("first use: the task to take back works on its own, and undo leaves what w
   await transcript(page).getByRole("button", { name: /Take a run back/ }).click();
   await transcript(page).getByText(/That was bold/).last().waitFor();
   await ended(page);
-  assert.equal(await treeItem(page, "/ideas/one.md").count(), 0);
+  await treeItem(page, "/ideas/one.md").waitFor({ state: "detached" });
   assert.equal(await page.getByRole("alert").count(), 0);
   assert.equal(await transcript(page).getByText("failed", { exact: true }).count(), 0);
   await page.getByRole("button", { name: "Undo last run" }).click();
@@ -78,7 +75,7 @@ story("markdown is rendered and no markup of a model runs: answers, reasoning, t
     await link.dispatchEvent("mouseover");
   }
   await page.getByRole("searchbox", { name: "Filter by text" }).fill("onerror");
-  await page.waitForTimeout(300);
+  await drawn(page);
   assert.equal(await page.locator(".transcript").locator("script, iframe, object, embed, style, link, meta, base, form, svg:not(.icon), video, audio, template, math, img, input, [style*='background'], [srcdoc]").count(), 0);
   const handlers = await page.evaluate(() => [...document.querySelectorAll("*")].flatMap((each) => [...each.attributes].filter(({ name }) => name.startsWith("on")).map(({ name }) => name)));
   assert.deepEqual(handlers, []);
@@ -111,6 +108,7 @@ story("tool calls are folded with their diffs; a failed one says so", async (pag
   await run(page, "write a.txt: one");
   await run(page, "write a.txt: two\nfail");
   const call = transcript(page).getByRole("article", { name: "Tool write_file" }).last();
+  await call.locator("summary").waitFor();
   assert.equal(await call.locator(".diff").isVisible(), false, "folded at first");
   await call.locator("summary").click();
   await call.locator(".diff .line.minus", { hasText: "one" }).waitFor();
@@ -137,11 +135,18 @@ story("approvals stand in the transcript: approve runs the call, deny does not",
 });
 
 story("what is sent while it runs steers the run", async (page) => {
-  await message(page).fill("wait 1500\nwrite a.txt: x\nsay end");
+  await page.getByRole("button", { name: "Settings" }).click();
+  await page.getByLabel("Ask before the agent changes a file").check();
+  await page.keyboard.press("Escape");
+  await message(page).fill("write a.txt: x\nsay end");
   await send(page).click();
-  await until(() => page.getByRole("button", { name: "Stop" }).isEnabled(), "the run to start");
+  // The run waits here for as long as the test needs.
+  const approve = page.getByRole("button", { name: "Approve" });
+  await approve.waitFor();
   await message(page).fill("say steered to here");
   await send(page).click();
+  await page.getByRole("list", { name: "Waiting to be read" }).getByText("say steered to here").waitFor();
+  await approve.click();
   await ended(page);
   await transcript(page).getByRole("article", { name: "You, while it ran" }).waitFor();
   await transcript(page).locator(".prose", { hasText: "steered to here" }).waitFor();
@@ -172,13 +177,17 @@ story("5,000 messages: only what is in sight is in the page, the reading positio
   await transcript(page).hover();
   await page.mouse.wheel(0, -3000);
   await page.getByRole("button", { name: "Go to the latest" }).waitFor();
-  await page.waitForTimeout(400);
   const anchor = () => page.evaluate(() => {
     const box = document.querySelector(".transcript").getBoundingClientRect();
     const row = [...document.querySelectorAll(".transcript .virtual-row")].find((each) => each.getBoundingClientRect().top >= box.top);
     return { key: row.dataset.index, top: Math.round(row.getBoundingClientRect().top - box.top) };
   });
-  const before = await anchor();
+  let before;
+  await until(async () => {
+    const earlier = JSON.stringify(before);
+    before = await anchor();
+    return JSON.stringify(before) === earlier;
+  }, "the scrolling to come to rest");
   await run(page, "say A new answer streams in\nwait 600");
   const after = await anchor();
   assert.equal(after.key, before.key);
@@ -188,5 +197,5 @@ story("5,000 messages: only what is in sight is in the page, the reading positio
   await transcript(page).getByText(/A new answer streams in/).last().waitFor();
   await run(page, "say And the end is followed");
   await until(() => transcript(page).getByText("And the end is followed", { exact: true }).isVisible(), "the newest answer in sight");
-  assert.equal(await page.getByRole("button", { name: "Go to the latest" }).count(), 0);
+  await page.getByRole("button", { name: "Go to the latest" }).waitFor({ state: "detached" });
 });

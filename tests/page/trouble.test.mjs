@@ -1,6 +1,6 @@
 // What goes wrong around a page: reloads in the middle, no storage, a full one, odd addresses, garbage, other tabs.
 import assert from "node:assert/strict";
-import { ended, run, transcript, treeItem, until } from "./helper.mjs";
+import { becomes, during, ended, fileBecomes, run, transcript, treeItem, until } from "./helper.mjs";
 import { suite } from "./suite.mjs";
 
 const { story } = suite();
@@ -49,12 +49,8 @@ story("closed while a tool waits for approval: the next page asks again, and the
   const address = new URL(page.url()).hash;
   await page.close();
   const next = await open(address);
-  await next.getByRole("button", { name: "Approve" }).click();
-  await ended(next);
-  await treeItem(next, "/once.txt").click();
-  const editor = next.locator(".editor").getByRole("textbox", { name: "File content" });
-  await editor.waitFor();
-  assert.equal(await editor.inputValue(), "x");
+  await during(next, () => next.getByRole("button", { name: "Approve" }).click());
+  await fileBecomes(next, "/once.txt", "x");
 });
 
 story("what was said while it ran and not read yet is still there after a reload, and can be taken back", async (page) => {
@@ -69,7 +65,7 @@ story("what was said while it ran and not read yet is still there after a reload
   await waiting.getByText("say a word for later").waitFor();
   assert.ok(await page.getByRole("button", { name: "Stop" }).isDisabled(), "it was not sent by itself");
   await waiting.getByRole("button", { name: "Take it back" }).click();
-  assert.equal(await message(page).inputValue(), "say a word for later");
+  await becomes(() => message(page).inputValue(), "say a word for later");
   await waiting.waitFor({ state: "detached" });
 });
 
@@ -109,7 +105,7 @@ story("without any storage the page works in memory and says what that means", a
   });
   await page.reload();
   await page.getByRole("alert").getByText(/Nothing is saved/).waitFor();
-  assert.match(await storage(page).textContent(), /In memory only/);
+  await becomes(() => storage(page).textContent(), /In memory only/);
   await run(page, "write a.txt: kept in memory\nsay works");
   await transcript(page).getByText("works", { exact: true }).waitFor();
   await treeItem(page, "/a.txt").waitFor();
@@ -136,7 +132,7 @@ story("a storage that a newer version wrote is left alone, with a way on", async
   await page.getByRole("button", { name: "Go on without saving" }).click();
   await run(page, "say in memory");
   await transcript(page).getByText("in memory", { exact: true }).waitFor();
-  assert.match(await storage(page).textContent(), /In memory only/);
+  await becomes(() => storage(page).textContent(), /In memory only/);
 });
 
 story("back and forward go through sessions; an address of nothing says so", async (page, { open }) => {
@@ -148,13 +144,13 @@ story("back and forward go through sessions; an address of nothing says so", asy
   assert.notEqual(first, second);
   await page.goBack();
   await transcript(page).getByText("the first", { exact: true }).waitFor();
-  assert.equal(new URL(page.url()).hash, first);
+  await becomes(() => new URL(page.url()).hash, first);
   await page.goForward();
   await transcript(page).getByText("the second", { exact: true }).waitFor();
 
   const lost = await open("#/s/there-is-none");
   await lost.getByRole("alert").getByText(/no session at this address/).waitFor();
-  assert.equal(new URL(lost.url()).hash, "");
+  await becomes(() => new URL(lost.url()).hash, "");
   const odd = await open("#/s/../../x?<script>");
   assert.equal(await odd.getByRole("alert").count(), 0);
 });
@@ -168,7 +164,7 @@ story("what is no session is refused in words and changes nothing", async (page)
   }
   await bringIn(page, "newer.jsonl", '{"sessionlog":9,"header":{"version":9,"id":"x"}}\n');
   await page.getByRole("alert").filter({ hasText: "newer.jsonl was not brought in: a newer version" }).waitFor();
-  assert.equal(await list(page).getByRole("link").count(), 1);
+  await becomes(() => list(page).getByRole("link").count(), 1);
   await transcript(page).getByText("mine", { exact: true }).waitFor();
 });
 
@@ -189,8 +185,7 @@ story("a paste of a megabyte is taken, folded in the transcript, and there after
   await page.evaluate((words) => navigator.clipboard.writeText(words), text);
   await message(page).focus();
   await page.keyboard.press("ControlOrMeta+V");
-  await send(page).click();
-  await ended(page);
+  await during(page, () => send(page).click());
   const mine = transcript(page).getByRole("article", { name: "You" });
   await mine.getByRole("button", { name: /of 1,0\d\d,\d\d\d characters/ }).waitFor();
   assert.ok((await mine.textContent()).length < 10_000);

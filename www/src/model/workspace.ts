@@ -5,7 +5,7 @@ import init, {
   type SessionEvent, type SessionSummary, type SessionUsage, type StorageStatus, type UndoReport,
 } from "sessionlog";
 import { ChangeRecorder, declareChanges, type FileChange } from "./changes.ts";
-import { storageNamed } from "./host.ts";
+import { host, storageNamed } from "./host.ts";
 import { adviceFor, alarm, announcement, attempt, dismissAlert, explain, explainCode, toast, type Alert } from "./messages.ts";
 import { keyIsGone, recall, remember, model, providerOptions, settings, settingsOpen } from "./settings.ts";
 import { Timeline, type Draft, type Item } from "./timeline.ts";
@@ -91,6 +91,7 @@ export async function openWorkspace(kind: "stored" | "memory" = "stored"): Promi
     if (wanted !== null) await goTo(wanted);
     phase.value = "ready";
     watchFiles();
+    watchSessions();
     setInterval(tick, 1000);
     addEventListener("hashchange", () => attempt(() => goTo(fromAddress())));
   } catch (error) {
@@ -131,8 +132,13 @@ function tick(): void {
       if (!open.session.readOnly) announcement.value = "This tab now writes the session.";
     }
   }
-  if (document.visibilityState === "visible") void refreshStorage();
+  if (document.visibilityState !== "visible") return;
+  void refreshStorage();
+  // Other browsers write to a host as well, and nobody tells this one of a session that it does not have open.
+  if (host() !== null && ++ticks % LOOK_AFTER_TICKS === 0) void readSessions().catch(() => {});
 }
+let ticks = 0;
+const LOOK_AFTER_TICKS = 3;
 
 export async function refreshStorage(): Promise<void> {
   const before = storage.value?.lastError?.code;
@@ -149,8 +155,26 @@ export async function refreshStorage(): Promise<void> {
 /** Alerts on storage; they go when the trouble is over. */
 const troubles: number[] = [];
 
+/** Reads the list of sessions; other tabs of this browser do so too, since what is in it may have changed. */
 export async function refreshSessions(): Promise<void> {
-  sessions.value = await store().sessions({ sort: "updatedAt", order: "desc", includeArchived: true });
+  await readSessions();
+  lists?.postMessage("changed");
+}
+
+async function readSessions(): Promise<void> {
+  const list = await store().sessions({ sort: "updatedAt", order: "desc", includeArchived: true });
+  // The same list draws nothing and searches nothing anew.
+  if (JSON.stringify(list) !== JSON.stringify(sessions.value)) sessions.value = list;
+}
+
+const lists = "BroadcastChannel" in globalThis ? new BroadcastChannel("sessionlog.page.sessions") : null;
+
+function watchSessions(): void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  lists?.addEventListener("message", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => attempt(readSessions), 150);
+  });
 }
 
 let refreshing: ReturnType<typeof setTimeout> | undefined;

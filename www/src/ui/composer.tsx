@@ -9,6 +9,7 @@ import { undoPreviewOpen } from "./undo.tsx";
 
 const text = signal("");
 const ADD = "+add";
+const GROWS = CSS.supports("field-sizing", "content");
 
 export function Composer() {
   const box = useRef<HTMLTextAreaElement>(null);
@@ -19,9 +20,10 @@ export function Composer() {
   useEffect(() => {
     if (matchMedia("(pointer: fine)").matches) box.current?.focus();
   }, []);
+  // Where the browser does not do it itself (`field-sizing`): asking for the height lays out the whole page.
   useEffect(() => {
     const area = box.current;
-    if (!area) return;
+    if (!area || GROWS) return;
     area.style.height = "auto";
     area.style.height = `${Math.min(area.scrollHeight, 220)}px`;
   }, [text.value]);

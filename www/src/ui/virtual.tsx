@@ -22,17 +22,33 @@ export interface VirtualControls {
 
 const END_THRESHOLD = 80;
 
+/** Whether rows stand for the same items as before, as far as both lists go. */
+function continues<T>(before: readonly T[], items: readonly T[], keyOf: (item: T, index: number) => string): boolean {
+  if (before === items) return true;
+  const both = Math.min(before.length, items.length);
+  for (let index = 0; index < both; index++) {
+    const [old, now] = [before[index] as T, items[index] as T];
+    if (old !== now && keyOf(old, index) !== keyOf(now, index)) return false;
+  }
+  return true;
+}
+
 export function VirtualList<T>({ items, keyOf, estimate, render, follow = false, controls, onAtEnd, padding = 0, itemRole, ...rest }: Props<T>) {
   const scroller = useRef<HTMLDivElement>(null);
   const [, redraw] = useReducer((count: number) => count + 1, 0);
   const now = useRef({ items, keyOf, estimate });
+  const before = now.current.items;
   now.current = { items, keyOf, estimate };
+  // With another function every row is measured anew, on each drawing of a list of thousands; so it is another one only where
+  // a row has become one of another item. Rows that are added at the end, and rows that grow, keep it.
+  const keys = useRef<((index: number) => string) | null>(null);
+  if (!keys.current || !continues(before, items, keyOf)) keys.current = (index) => now.current.keyOf(now.current.items[index] as T, index);
 
   const options = {
     count: items.length,
     getScrollElement: () => scroller.current,
     estimateSize: (index: number) => now.current.estimate(now.current.items[index] as T),
-    getItemKey: (index: number) => now.current.keyOf(now.current.items[index] as T, index),
+    getItemKey: keys.current,
     scrollToFn: elementScroll,
     observeElementRect,
     observeElementOffset,
