@@ -23,32 +23,34 @@ const KEPT_DIGITS: u32 = 36;
 /// Parses the grammar of a JSON number.
 #[inline(never)]
 fn parse(text: &str) -> Option<Decimal> {
-    let negative = text.starts_with('-');
-    let unsigned = text.strip_prefix('-').unwrap_or(text);
-    let (digits, exponent) = match unsigned.find(['e', 'E']) {
-        Some(at) => (unsigned.get(..at)?, exponent_of(unsigned.get(at + 1..)?)?),
-        None => (unsigned, 0),
-    };
-    let (whole, fraction) = digits.split_once('.').map_or((digits, None), |(w, f)| (w, Some(f)));
-    let is_digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
-    if !is_digits(whole) || fraction.is_some_and(|f| !is_digits(f)) || (whole.len() > 1 && whole.starts_with('0')) {
-        return None;
-    }
-    let mut out = Decimal { negative, mantissa: 0, exponent, more: false };
-    let mut kept = 0;
-    let fraction = fraction.unwrap_or_default();
-    for (i, byte) in whole.bytes().chain(fraction.bytes()).enumerate() {
-        let places = i64::from(i >= whole.len());
-        if kept >= KEPT_DIGITS {
-            out.more |= byte != b'0';
-            out.exponent += 1 - places;
-            continue;
+    let bytes = text.as_bytes();
+    let negative = bytes.first() == Some(&b'-');
+    let start = usize::from(negative);
+    let mut out = Decimal { negative, mantissa: 0, exponent: 0, more: false };
+    let (mut at, mut places, mut kept) = (start, 0, 0);
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'0'..=b'9' if kept < KEPT_DIGITS => {
+                out.mantissa = out.mantissa * 10 + u128::from(byte - b'0');
+                out.exponent -= places;
+                kept += u32::from(out.mantissa > 0);
+            }
+            b'0'..=b'9' => {
+                out.more |= byte != b'0';
+                out.exponent += 1 - places;
+            }
+            b'.' if places == 0 && at > start => places = 1,
+            b'e' | b'E' => {
+                out.exponent += exponent_of(bytes.get(at + 1..)?)?;
+                break;
+            }
+            _ => return None,
         }
-        out.mantissa = out.mantissa * 10 + u128::from(byte - b'0');
-        out.exponent -= places;
-        kept += u32::from(out.mantissa > 0);
+        at += 1;
     }
-    Some(out)
+    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let has_zero_in_front = bytes.get(start) == Some(&b'0') && is_digit(start + 1);
+    (at > start && is_digit(at - 1) && !has_zero_in_front).then_some(out)
 }
 
 /// Says whether a text is a JSON number.
@@ -57,16 +59,20 @@ pub(super) fn is_number(text: &str) -> bool {
 }
 
 /// Parses an exponent; absurd ones are held where they still mean "nothing" and "far too much".
-fn exponent_of(text: &str) -> Option<i64> {
-    let negative = text.starts_with('-');
-    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
+fn exponent_of(text: &[u8]) -> Option<i64> {
+    let (sign, digits) = match text {
+        [b'-', digits @ ..] => (-1, digits),
+        [b'+', digits @ ..] => (1, digits),
+        digits => (1, digits),
+    };
+    let mut size = 0;
+    for byte in digits {
+        if !byte.is_ascii_digit() {
+            return None;
+        }
+        size = (size * 10 + i64::from(byte - b'0')).min(999_999);
     }
-    let significant = digits.trim_start_matches('0');
-    // Nothing but zeros does not parse, and is 0.
-    let size = if significant.len() < 7 { significant.parse().unwrap_or(0) } else { 999_999 };
-    Some(if negative { -size } else { size })
+    (!digits.is_empty()).then_some(sign * size)
 }
 
 /// A quotient, and what is known of the rest.
@@ -184,8 +190,8 @@ pub fn pico_of_ticks(number: &str) -> Option<i128> {
 /// A JSON number is the shortest decimal that reads as the same double. Up to 15 digits that is the number as it is written.
 #[inline(never)]
 fn amount_of_number(number: &str, places: usize) -> Option<i128> {
-    let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
-    if mantissa.bytes().filter(u8::is_ascii_digit).count() <= 15 {
+    let mantissa = number.bytes().take_while(|byte| !matches!(byte, b'e' | b'E'));
+    if mantissa.filter(u8::is_ascii_digit).count() <= 15 {
         return amount(number, places);
     }
     let double = crate::core::double::parse(number).filter(|double| double.is_finite())?;
@@ -262,10 +268,10 @@ impl Digits {
             out.push('0');
         }
         // The bytes in front of the digits are zeros, so a fraction needs no filling up.
-        let fraction = self.text(point, 40).trim_end_matches('0');
-        if !fraction.is_empty() {
+        let zeros = self.bytes.iter().rev().take_while(|digit| **digit == b'0').count();
+        if zeros < places {
             out.push('.');
-            out.push_str(fraction);
+            out.push_str(self.text(point, 40 - zeros));
         }
     }
 }

@@ -11,9 +11,12 @@ use super::arithmetic::{count_of, is_number};
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Null,
-    Bool(bool),
+    True,
+    False,
     Number,
     String,
+    /// A string with escapes.
+    Escaped,
     Array,
     Object,
 }
@@ -86,9 +89,10 @@ impl Parser<'_> {
         let kind = match *self.bytes.get(start)? {
             b'{' => Kind::Object,
             b'[' => Kind::Array,
-            b'"' => self.string().map(|_| Kind::String)?,
-            b't' => self.word(b"true", Kind::Bool(true))?,
-            b'f' => self.word(b"false", Kind::Bool(false))?,
+            b'"' if self.string()? => Kind::Escaped,
+            b'"' => Kind::String,
+            b't' => self.word(b"true", Kind::True)?,
+            b'f' => self.word(b"false", Kind::False)?,
             b'n' => self.word(b"null", Kind::Null)?,
             _ => self.number()?,
         };
@@ -221,13 +225,13 @@ impl<'a> Doc<'a> {
         Json { doc: self, at: 0 }
     }
 
+    #[inline]
     fn key_is(&self, node: &Node, key: &str) -> bool {
-        let quoted = self.slice(node.key);
         if node.mark == ESCAPED {
-            unescape(quoted) == key
-        } else {
-            quoted.get(1..quoted.len().saturating_sub(1)) == Some(key)
+            return unescape(self.slice(node.key)) == key;
         }
+        let (start, end) = node.key;
+        self.text.as_bytes().get(start as usize + 1..end as usize - 1) == Some(key.as_bytes())
     }
 
     fn slice(&self, (start, end): (u32, u32)) -> &str {
@@ -267,29 +271,31 @@ impl<'d> Json<'d> {
 
     /// Returns a member of an object that is there and not null.
     pub fn get(self, key: &str) -> Option<Json<'d>> {
-        let own = self.node().filter(|n| n.kind == Kind::Object)?;
+        let nodes = &*self.doc.nodes;
+        let own = nodes.get(self.at)?;
+        if own.kind as u8 != Kind::Object as u8 {
+            return None;
+        }
         let wanted = mark(key.as_bytes());
-        let mut at = self.at + 1;
-        while at < own.next as usize {
-            let node = self.doc.nodes.get(at)?;
+        let (mut at, end) = (self.at + 1, own.next as usize);
+        while at < end {
+            let node = nodes.get(at)?;
             if (node.mark == wanted || node.mark == ESCAPED) && self.doc.key_is(node, key) {
-                return (node.kind != Kind::Null).then_some(Json { doc: self.doc, at });
+                return (node.kind as u8 != Kind::Null as u8).then_some(Json { doc: self.doc, at });
             }
             at = node.next as usize;
         }
         None
     }
 
-    /// Follows names that are joined by dots; none at all is the value itself.
+    /// Follows several names; an empty one stays where it is.
     #[inline(never)]
-    pub fn at(self, path: &str) -> Option<Json<'d>> {
-        if path.is_empty() {
-            return Some(self);
+    pub fn at(self, path: &[&str]) -> Option<Json<'d>> {
+        let mut out = self;
+        for key in path {
+            out = if key.is_empty() { out } else { out.get(key)? };
         }
-        match path.split_once('.') {
-            Some((first, rest)) => self.get(first)?.at(rest),
-            None => self.get(path),
-        }
+        Some(out)
     }
 
     /// Returns the first of several members that is there and not null.
@@ -313,12 +319,13 @@ impl<'d> Json<'d> {
     /// Returns a string, decoded.
     #[inline(never)]
     pub fn string(self) -> Option<&'d str> {
-        let node = self.node().filter(|node| node.kind == Kind::String)?;
+        let node = self.node()?;
         let quoted = self.doc.slice(node.span);
-        if quoted.contains('\\') {
-            return Some(node.decoded.get_or_init(|| unescape(quoted).into()));
+        match node.kind {
+            Kind::String => quoted.get(1..quoted.len() - 1),
+            Kind::Escaped => Some(node.decoded.get_or_init(|| unescape(quoted).into())),
+            _ => None,
         }
-        quoted.get(1..quoted.len() - 1)
     }
 
     /// Returns a member that is a number, as written.
@@ -341,7 +348,7 @@ impl<'d> Json<'d> {
 
     /// Says whether this is `true`.
     pub fn is_true(self) -> bool {
-        self.kind() == Kind::Bool(true)
+        self.kind() == Kind::True
     }
 
     /// Says whether this is an object.
@@ -431,8 +438,8 @@ mod tests {
             Kind::Object => json.children().map(|c| (c.key().into_owned(), rebuilt(c))).collect(),
             Kind::Array => json.children().map(rebuilt).collect(),
             Kind::Null => serde_json::Value::Null,
-            Kind::Bool(b) => b.into(),
-            Kind::String | Kind::Number => serde_json::from_str(json.text()).unwrap(),
+            Kind::True | Kind::False => json.is_true().into(),
+            Kind::String | Kind::Escaped | Kind::Number => serde_json::from_str(json.text()).unwrap(),
         }
     }
 

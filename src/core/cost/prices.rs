@@ -243,20 +243,22 @@ impl PriceTable {
 
     #[inline(never)]
     fn place(&self, provider: &str, model: &str) -> Option<Place> {
-        let slot = slot_of(provider, model);
         let mut memory = self.found.borrow_mut();
         if memory.is_empty() {
             memory.resize_with(REMEMBERED, || None);
         }
-        let known = memory.get_mut(slot)?;
-        if let Some(known) = known
-            && *known.model == *model
-            && *known.provider == *provider
-        {
-            return known.found;
+        // Two places each, so that two names that are used by turns do not push each other out.
+        let first = slot_of(provider, model);
+        let mut free = first;
+        for slot in [first, first ^ 1] {
+            match memory.get(slot)? {
+                Some(known) if *known.model == *model && *known.provider == *provider => return known.found,
+                Some(_) => {}
+                None => free = slot,
+            }
         }
         let found = self.search(&provider.to_ascii_lowercase(), &model.to_ascii_lowercase());
-        *known = Some(Remembered { provider: provider.into(), model: model.into(), found });
+        *memory.get_mut(free)? = Some(Remembered { provider: provider.into(), model: model.into(), found });
         found
     }
 
@@ -265,20 +267,32 @@ impl PriceTable {
         // Whose table, which id in it, and how it was come by: in the order in which they are tried.
         let mut tries: Vec<(&str, &str, Flags)> = Vec::new();
         if provider.is_empty() {
-            tries.extend(INFERRED.split(' ').map(|id| (id, model, Flags::PROVIDER_INFERRED)));
-        } else {
-            let id = self.provider(provider)?;
-            tries.push((id, model, Flags::NONE));
-            // `vendor/model` of a reseller: the vendor's own table.
-            for (prefix, vendor) in self.layers(id).flat_map(|entry| &entry.vendor_prefix) {
-                tries.extend(
-                    model.strip_prefix(prefix.as_str()).map(|m| (vendor.as_str(), m, Flags::FALLBACK_PROVIDER)),
-                );
+            for id in INFERRED.split(' ') {
+                tries.push((id, model, Flags::PROVIDER_INFERRED));
             }
-            let others = self.layers(id).flat_map(|entry| &entry.fallback);
-            tries.extend(others.map(|other| (other.as_str(), model, Flags::FALLBACK_PROVIDER)));
+        } else {
+            let own = self.provider(provider)?;
+            tries.push((own, model, Flags::NONE));
+            for entry in &self.providers {
+                // `vendor/model` of a reseller: the vendor's own table.
+                for (prefix, vendor) in entry.vendor_prefix.iter().filter(|_| entry.id == own) {
+                    if let Some(bare) = model.strip_prefix(prefix.as_str()) {
+                        tries.push((vendor, bare, Flags::FALLBACK_PROVIDER));
+                    }
+                }
+            }
+            for entry in &self.providers {
+                for other in entry.fallback.iter().filter(|_| entry.id == own) {
+                    tries.push((other, model, Flags::FALLBACK_PROVIDER));
+                }
+            }
         }
-        tries.into_iter().find_map(|(provider, id, flags)| self.find(self.provider(provider)?, id, flags))
+        for (provider, id, flags) in tries {
+            if let Some((provider, model)) = self.provider(provider).and_then(|provider| self.find(provider, id)) {
+                return Some((provider, model, flags));
+            }
+        }
+        None
     }
 
     /// Returns the id of the provider that answers to a name.
@@ -287,21 +301,20 @@ impl PriceTable {
         self.providers.iter().find(|p| p.is_named(name)).map(|p| p.id.as_str())
     }
 
-    /// Iterates over the entries of one provider, the uppermost first.
-    fn layers<'t>(&'t self, id: &'t str) -> impl Iterator<Item = &'t Rc<Provider>> {
-        self.providers.iter().filter(move |p| p.id == id)
-    }
-
-    /// Finds a model of a provider by its lower-case id: as it is, without prefix, then with a written-out date.
+    /// Finds a model of a provider by its lower-case id: as it is, without prefix, then with a written-out date. Where a
+    /// provider has several entries, the uppermost that knows it.
     #[inline(never)]
-    fn find(&self, provider: &str, id: &str, flags: Flags) -> Option<Place> {
-        let own = |name: &str| name == "models" || self.layers(provider).any(|p| p.is_named(name));
-        let bare = id.split_once('/').filter(|(name, _)| own(name)).map(|(_, bare)| bare);
-        let dated = with_dashed_date(bare.unwrap_or(id));
-        for id in [Some(id), bare, dated.as_deref()].into_iter().flatten() {
-            for (i, entry) in self.providers.iter().enumerate().filter(|(_, entry)| entry.id == provider) {
-                if let Some(model) = entry.matching(id) {
-                    return Some((i, model, flags));
+    fn find(&self, provider: &str, id: &str) -> Option<(usize, usize)> {
+        let (prefix, rest) = id.split_once('/').unwrap_or(("", id));
+        let is_own = prefix == "models" || self.providers.iter().any(|p| p.id == provider && p.is_named(prefix));
+        let bare = if is_own { rest } else { id };
+        let dated = with_dashed_date(bare);
+        for id in [id, bare, &dated] {
+            for (i, entry) in self.providers.iter().enumerate() {
+                if entry.id == provider
+                    && let Some(model) = entry.matching(id)
+                {
+                    return Some((i, model));
                 }
             }
         }
@@ -311,6 +324,9 @@ impl PriceTable {
     /// Returns the canonical name of a served tier; the standard one is nothing.
     #[inline(never)]
     pub(super) fn tier(&self, provider: &str, tier: &str) -> String {
+        if tier.is_empty() {
+            return String::new();
+        }
         let mut name = tier.trim().to_ascii_lowercase();
         match find(&self.tier_aliases, &name) {
             Some("standard") => name.clear(),
@@ -394,14 +410,20 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern.get(p..).unwrap_or_default().iter().all(|&b| b == b'*')
 }
 
-/// Writes a trailing `-YYYYMMDD` as `-YYYY-MM-DD`.
-fn with_dashed_date(id: &str) -> Option<String> {
-    let at = id.len().checked_sub(8)?;
-    let (head, digits) = (id.get(..at)?, id.get(at..)?);
-    if !head.ends_with('-') || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
+/// Writes a trailing `-YYYYMMDD` as `-YYYY-MM-DD`; all else stays.
+#[inline(never)]
+fn with_dashed_date(id: &str) -> String {
+    let at = id.len().saturating_sub(8);
+    let digits = id.as_bytes().get(at..).unwrap_or_default();
+    let is_date = id.get(..at).is_some_and(|head| head.ends_with('-')) && digits.iter().all(u8::is_ascii_digit);
+    let mut out = String::new();
+    for (i, c) in id.char_indices() {
+        if is_date && (i == at + 4 || i == at + 6) {
+            out.push('-');
+        }
+        out.push(c);
     }
-    Some([head, digits.get(..4)?, "-", digits.get(4..6)?, "-", digits.get(6..)?].concat())
+    out
 }
 
 #[cfg(test)]
@@ -427,9 +449,9 @@ mod tests {
 
     #[test]
     fn a_trailing_date_is_written_out() {
-        assert_eq!(with_dashed_date("gpt-5.2-20251211").as_deref(), Some("gpt-5.2-2025-12-11"));
+        assert_eq!(with_dashed_date("gpt-5.2-20251211"), "gpt-5.2-2025-12-11");
         for other in ["gpt", "20251211", "gpt20251211", "gpt-2025-12-11", "gpt-é0251211"] {
-            assert_eq!(with_dashed_date(other), None, "{other}");
+            assert_eq!(with_dashed_date(other), other);
         }
     }
 }

@@ -120,8 +120,8 @@ pub struct Record<'d> {
     pub provider: Option<&'d str>,
     /// Which model.
     pub model: Option<&'d str>,
-    /// The id of the response.
-    pub response_id: Option<&'d str>,
+    /// Calls that the usage object does not carry.
+    tools: Option<Json<'d>>,
     json: Json<'d>,
 }
 
@@ -138,17 +138,13 @@ impl<'d> Record<'d> {
             raw: if is_plain { Some(json) } else { raw },
             provider: text(&["provider"]),
             model: text(&["model"]),
-            response_id: text(&["responseId", "response_id"]),
+            tools: json.any(&["toolCounts", "tool_counts"]),
             json,
         }
     }
 
     fn context(&self) -> Context<'_> {
-        Context {
-            provider: self.provider,
-            model: self.model,
-            metadata: self.json.any(&["providerMetadata", "provider_metadata"]),
-        }
+        Context { provider: self.provider, model: self.model, record: self.json }
     }
 
     /// Normalises the raw usage and adds the calls that it does not carry.
@@ -157,14 +153,15 @@ impl<'d> Record<'d> {
             return Reading { usage: None, flags: Flags::MISSING_USAGE | Flags::UNKNOWN_SHAPE };
         };
         let mut reading = self.raw.map_or(Reading::MISSING, |raw| shape.read(raw, &self.context()));
-        if let (Some(usage), Some(tools)) = (&mut reading.usage, self.tool_counts()) {
+        if let (Some(usage), Some(tools)) = (&mut reading.usage, self.tools) {
             add_tools(usage, tools);
         }
         reading
     }
 
-    fn tool_counts(&self) -> Option<Json<'d>> {
-        self.json.any(&["toolCounts", "tool_counts"])
+    /// Returns the id of the response.
+    pub fn response_id(&self) -> Option<&'d str> {
+        self.json.any(&["responseId", "response_id"])?.string().filter(|id| !id.is_empty())
     }
 
     /// When the response was made: the record's time, else `default`; an unreadable one is none.
@@ -240,9 +237,11 @@ impl<'d> Record<'d> {
             flags |= Flags::TIER_FALLBACK;
         }
         let mut tokens = Sum(Some(0));
-        let counts = disjoint(usage);
+        let mut copy = *usage;
+        let mut counts = copy.slots();
+        disjoint(&mut counts);
         for &(slot, key) in RATED {
-            let count = counts.get(usize::from(slot)).copied().unwrap_or_default();
+            let count = counts.get(usize::from(slot)).map_or(0, |count| **count);
             match rates.rate(key) {
                 _ if count == 0 => {}
                 Some(rate) => tokens.add(rate, u128::from(count)),
@@ -284,7 +283,7 @@ impl<'d> Record<'d> {
         };
         charge("web_search", usage.web_search_requests);
         charge("file_search", usage.file_search_requests);
-        for tool in self.tool_counts().into_iter().flat_map(Json::children) {
+        for tool in self.tools.into_iter().flat_map(Json::children) {
             let name = tool.key();
             if !["web_search", "file_search", "request"].contains(&&*name) {
                 charge(&name, tool.number().map_or(0, count_of));
@@ -362,20 +361,19 @@ const RATED: &[(u8, RateKey)] = &[
     (CITATION, RateKey::Citation),
 ];
 
-/// The counts without what others count, so that none is paid twice and none exceeds its total.
+/// Takes out of the counts what others count, so that none is paid twice and none exceeds its total.
 #[inline(never)]
-fn disjoint(usage: &Usage) -> [u64; Usage::KEYS.len()] {
-    let mut counts = usage.counts();
+fn disjoint(counts: &mut [&mut u64]) {
     for &(from, what) in WITHIN {
         let (from, part) = (usize::from(from), usize::from(what & !TWICE));
-        let (Some(most), Some(count)) = (counts.get(from).copied(), counts.get_mut(part)) else { continue };
-        let taken = most.min(*count);
+        let most = counts.get(from).map_or(0, |count| **count);
+        let Some(count) = counts.get_mut(part) else { continue };
+        let taken = most.min(**count);
         if what & TWICE == 0 {
-            *count = taken;
+            **count = taken;
         }
         if let Some(left) = counts.get_mut(from) {
-            *left -= taken;
+            **left -= taken;
         }
     }
-    counts
 }

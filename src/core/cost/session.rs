@@ -42,24 +42,20 @@ impl Totals {
         Cost::sum(self.pico, self.unpriced_steps == 0 && self.partly_priced_steps == 0)
     }
 
+    /// Counts a part, or takes it away again.
     #[inline(never)]
-    fn add(&mut self, part: &Part) {
-        self.usage.add(&part.usage);
+    fn change(&mut self, part: &Part, is_new: bool) {
+        let change = |count: &mut u64| *count = if is_new { *count + 1 } else { count.saturating_sub(1) };
         match part.pico {
-            Some(pico) => self.pico = self.pico.saturating_add(pico),
-            None => self.unpriced_steps += 1,
+            Some(pico) => {
+                self.pico = self.pico.saturating_add(if is_new { pico } else { -pico });
+                if !part.complete {
+                    change(&mut self.partly_priced_steps);
+                }
+            }
+            None => change(&mut self.unpriced_steps),
         }
-        self.partly_priced_steps += u64::from(part.pico.is_some() && !part.complete);
-    }
-
-    #[inline(never)]
-    fn subtract(&mut self, part: &Part) {
-        self.usage.subtract(&part.usage);
-        match part.pico {
-            Some(pico) => self.pico = self.pico.saturating_sub(pico),
-            None => self.unpriced_steps = self.unpriced_steps.saturating_sub(1),
-        }
-        self.partly_priced_steps -= u64::from(part.pico.is_some() && !part.complete).min(self.partly_priced_steps);
+        if is_new { self.usage.add(&part.usage) } else { self.usage.subtract(&part.usage) }
     }
 }
 
@@ -203,7 +199,7 @@ impl UsageState {
             complete: cost.complete,
             recorded: true,
             model: record.model.map(Into::into),
-            response: record.response_id.map(Into::into),
+            response: record.response_id().map(Into::into),
             epoch: self.epoch,
             elsewhere: false,
         }
@@ -238,7 +234,7 @@ impl UsageState {
     fn insert(&mut self, key: Option<(i64, i64)>, part: Part) {
         if key.is_none() && part.response.is_none() {
             // Nothing can replace it, so nothing needs to be kept.
-            self.count(&part);
+            self.count(&part, true);
             return;
         }
         let at = self.parts.len();
@@ -251,9 +247,9 @@ impl UsageState {
 
     #[inline(never)]
     fn replace(&mut self, at: usize, part: Part) {
-        self.count(&part);
+        self.count(&part, true);
         let Some(old) = self.parts.get_mut(at).map(|slot| std::mem::replace(slot, part)) else { return };
-        self.discount(&old);
+        self.count(&old, false);
         if let Some(gone) = &old.response {
             self.places.remove(&response_key(gone));
         }
@@ -262,34 +258,21 @@ impl UsageState {
         }
     }
 
+    /// Counts a part, or takes it away again.
     #[inline(never)]
-    fn count(&mut self, part: &Part) {
+    fn count(&mut self, part: &Part, is_new: bool) {
         if part.elsewhere {
             return;
         }
-        self.all.add(part);
-        self.own.add(part);
+        self.all.change(part, is_new);
+        if part.epoch == self.epoch {
+            self.own.change(part, is_new);
+        }
         if let (None, Some(model)) = (part.pico, &part.model) {
             match self.unpriced.iter_mut().find(|(name, _)| name == model) {
-                Some((_, steps)) => *steps += 1,
+                Some((_, steps)) => *steps = if is_new { *steps + 1 } else { steps.saturating_sub(1) },
                 None => self.unpriced.push((model.clone(), 1)),
             }
-        }
-    }
-
-    #[inline(never)]
-    fn discount(&mut self, part: &Part) {
-        if part.elsewhere {
-            return;
-        }
-        self.all.subtract(part);
-        if part.epoch == self.epoch {
-            self.own.subtract(part);
-        }
-        if let (None, Some(model)) = (part.pico, &part.model)
-            && let Some((_, steps)) = self.unpriced.iter_mut().find(|(name, _)| name == model)
-        {
-            *steps = steps.saturating_sub(1);
         }
     }
 

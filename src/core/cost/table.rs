@@ -108,10 +108,6 @@ const PRICES: Rule = Rule::List(&Rule::Object(
     ],
 ));
 
-/// Spellings of tiers in a table that names none.
-const TIERS: &str =
-    r#"{"standard":["","default","standard","auto","on_demand","on-demand","none"],"batch":["batch","batches"]}"#;
-
 /// Reads one table. The path is where the reader stands: after a fault it is left as it is, and names the place.
 #[derive(Default)]
 pub(super) struct Reader {
@@ -192,13 +188,19 @@ fn amount(value: &Value, places: u32) -> u128 {
     exact(value.as_str().unwrap_or_default(), places).unwrap_or_default()
 }
 
+/// The spellings of tiers; those of a table that names none are the shipped table's.
+#[inline(never)]
 fn tiers(table: &Value) -> Pairs {
-    let standard = parsed(TIERS);
     let mut out = Vec::new();
-    for (tier, spellings) in members(table.get("tier_aliases").unwrap_or(&standard)) {
-        for spelling in spellings.as_array().unwrap_or_default() {
-            out.push((lower(spelling), tier.to_ascii_lowercase()));
+    match table.get("tier_aliases") {
+        Some(named) => {
+            for (tier, spellings) in members(named) {
+                for spelling in spellings.as_array().unwrap_or_default() {
+                    out.push((lower(spelling), tier.to_ascii_lowercase()));
+                }
+            }
         }
+        None => return PriceTable::builtin().map(|table| table.tier_aliases.clone()).unwrap_or_default(),
     }
     out
 }

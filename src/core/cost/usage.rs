@@ -16,7 +16,6 @@ macro_rules! counts {
             pub const KEYS: &'static [(&'static str, bool, &'static str)] = &[$(($key, $core, said!($doc)),)+];
 
             /// Returns the counts in the order of [`Usage::KEYS`].
-            #[inline(never)]
             pub fn counts(&self) -> [u64; Self::KEYS.len()] {
                 [$(self.$field,)+]
             }
@@ -84,8 +83,9 @@ impl Usage {
 
     #[inline(never)]
     fn change(&mut self, other: &Usage, change: fn(u64, u64) -> u64) {
-        for (slot, by) in self.slots().into_iter().zip(other.counts()) {
-            *slot = change(*slot, by);
+        let mut copy = *other;
+        for (slot, by) in self.slots().into_iter().zip(copy.slots()) {
+            *slot = change(*slot, *by);
         }
     }
 
@@ -101,8 +101,9 @@ impl Usage {
     /// Appends the JSON object: seven keys always, the others when they are not 0.
     pub fn write(&self, out: &mut String) {
         out.push('{');
-        for ((key, core, _), count) in Self::KEYS.iter().zip(self.counts()) {
-            if !core && count == 0 {
+        let mut copy = *self;
+        for ((key, core, _), count) in Self::KEYS.iter().zip(copy.slots()) {
+            if !core && *count == 0 {
                 continue;
             }
             if !out.ends_with('{') {
@@ -111,7 +112,7 @@ impl Usage {
             out.push('"');
             out.push_str(key);
             out.push_str("\":");
-            write_count(out, count);
+            write_count(out, *count);
         }
         out.push('}');
     }

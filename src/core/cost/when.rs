@@ -41,7 +41,9 @@ impl Rest<'_> {
     fn number(&mut self, width: usize, least: i64, most: i64) -> Option<i64> {
         let mut out = 0;
         for _ in 0..width {
-            out = out * 10 + i64::from(self.take(b"0123456789")? - b'0');
+            let (digit, rest) = self.0.split_first().filter(|(digit, _)| digit.is_ascii_digit())?;
+            out = out * 10 + i64::from(digit - b'0');
+            self.0 = rest;
         }
         (least <= out && out <= most).then_some(out)
     }

@@ -11,12 +11,15 @@ use crate::core::json::Value;
 
 pub use table::SHAPES;
 
-/// Counts in one object: where it is (names, joined by dots; none is the raw object itself), and which member is which count.
-type Group = (&'static str, &'static [(Slot, &'static str)]);
+/// Counts in one object: where it is (no name is the raw object itself, [`INSIDE`] goes on from the group before), and which member is which count.
+type Group = (&'static [&'static str], &'static [(Slot, &'static str)]);
 
-/// A place in [`Usage`], in the order of [`Usage::KEYS`]; [`SAYS`] marks the counts of which at least one must be there.
+/// A place in [`Usage`], in the order of [`Usage::KEYS`], and what it means that something is there.
 type Slot = u8;
+/// Marks the counts of which at least one must be there.
 const SAYS: Slot = 0x80;
+/// Marks reasoning: whoever reports it does not hide it in the total.
+const TELLS: Slot = 0x40;
 
 /// How one API reports usage.
 pub struct Shape {
@@ -27,12 +30,15 @@ pub struct Shape {
     /// What is done with them afterwards.
     traits: u8,
     /// Where the amount is that the provider says it charged.
-    amount: &'static str,
+    amount: &'static [&'static str],
     /// Where the payloads of a stream carry the raw object.
     places: &'static [&'static str],
     /// Makes one raw object out of the payloads of a stream.
     merge: fn(&[Value], &[&str]) -> Option<Value>,
 }
+
+/// Goes on from the object of the group before.
+const INSIDE: &str = ".";
 
 /// What was written to the cache is at least the sum of its lifetimes.
 const LIFETIMES: u8 = 1;
@@ -80,7 +86,7 @@ impl Shape {
         let mut out = (pico_of_usd_number(said)?, Flags::NONE);
         // With the caller's own key the upstream bill comes on top; otherwise the upstream figure is information only.
         if self.traits & UPSTREAM != 0 && raw.get("is_byok").is_some_and(Json::is_true) {
-            let upstream = raw.at("cost_details.upstream_inference_cost").and_then(Json::number);
+            let upstream = raw.at(&["cost_details", "upstream_inference_cost"]).and_then(Json::number);
             match upstream.and_then(pico_of_usd_number) {
                 Some(amount) => out.0 += amount,
                 None => out.1 = Flags::UPSTREAM_UNKNOWN,
@@ -96,14 +102,14 @@ impl Shape {
 }
 
 /// What a shape may need to know beside the raw object.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub struct Context<'a> {
     /// Who served the request, as the record says it.
     pub provider: Option<&'a str>,
     /// Which model.
     pub model: Option<&'a str>,
-    /// The AI SDK's metadata of the provider.
-    pub metadata: Option<Json<'a>>,
+    /// The record, which may have the AI SDK's metadata of the provider.
+    pub record: Json<'a>,
 }
 
 impl Context<'_> {

@@ -3,18 +3,26 @@
 use super::super::arithmetic::count_of;
 use super::*;
 
-/// Collects the counts of some groups; says whether one of those was there of which one must be.
+/// Collects the counts of some groups; the answer has [`SAYS`] and [`TELLS`] when one that is marked so was there.
 #[inline(never)]
-fn gather(raw: Json, groups: &[Group], usage: &mut Usage) -> bool {
-    let mut says = false;
+fn gather(raw: Json, groups: &[Group], usage: &mut Usage) -> Slot {
+    let mut seen = 0;
     let mut slots = usage.slots();
+    let mut last = None;
     for (place, members) in groups {
-        let Some(object) = raw.at(place) else { continue };
+        let found = match place {
+            [INSIDE, rest @ ..] => last.and_then(|last: Json| last.at(rest)),
+            _ => {
+                last = raw.at(place);
+                last
+            }
+        };
+        let Some(object) = found else { continue };
         let is_list = object.is_array();
         for (slot, key) in *members {
             let number = if is_list { None } else { object.number_of(key) };
-            says |= slot & SAYS != 0 && number.is_some();
-            let Some(count) = slots.get_mut(usize::from(slot & !SAYS)) else { continue };
+            seen |= if number.is_some() { *slot } else { 0 };
+            let Some(count) = slots.get_mut(usize::from(slot & !(SAYS | TELLS))) else { continue };
             if is_list {
                 **count = listed(object, key).saturating_add(**count);
             } else if let (0, Some(number)) = (**count, number) {
@@ -22,7 +30,7 @@ fn gather(raw: Json, groups: &[Group], usage: &mut Usage) -> bool {
             }
         }
     }
-    says
+    seen
 }
 
 /// Adds up the entries of one kind in a list of `{modality, tokenCount}` or `{ttl, inputTokens}`.
@@ -35,17 +43,18 @@ fn listed(list: Json, kind: &str) -> u64 {
 
 pub(super) fn read(shape: &Shape, raw: Json, context: &Context) -> Reading {
     let mut usage = Usage::default();
-    if !gather(raw, shape.groups, &mut usage) {
+    let seen = gather(raw, shape.groups, &mut usage);
+    if seen & SAYS == 0 {
         return Reading::MISSING;
     }
-    let mut flags = finish(shape.traits, raw, context, &mut usage);
+    let mut flags = finish(shape.traits, seen, raw, context, &mut usage);
     // Anthropic bills compaction beside the top level; iterations of other kinds are inside.
     if shape.traits & (LIFETIMES | BESIDE) == LIFETIMES | BESIDE {
         for iteration in raw.get("iterations").into_iter().flat_map(Json::children) {
             if iteration.is_text("type", "compaction") {
                 let mut more = Usage::default();
-                gather(iteration, shape.groups, &mut more);
-                finish(shape.traits, iteration, context, &mut more);
+                let seen = gather(iteration, shape.groups, &mut more);
+                finish(shape.traits, seen, iteration, context, &mut more);
                 // Searches are counted at the top.
                 more.web_search_requests = 0;
                 usage.add(&more);
@@ -57,15 +66,6 @@ pub(super) fn read(shape: &Shape, raw: Json, context: &Context) -> Reading {
     }
     Reading { usage: Some(usage), flags }
 }
-
-/// Where the shapes around OpenAI's have their reasoning.
-const REASONING: &[&str] = &[
-    "completion_tokens_details.reasoning_tokens",
-    "output_tokens_details.reasoning_tokens",
-    "completion_token_details.reasoning_tokens",
-    "output_token_details.reasoning_tokens",
-    "reasoning_tokens",
-];
 
 fn total(raw: Json, key: &str) -> Option<u64> {
     raw.number_of(key).map(count_of)
@@ -85,7 +85,7 @@ fn add_reasoning(usage: &mut Usage, total: Option<u64>, by_default: bool) {
 }
 
 /// Does what is more than adding up. Counts are held at 2^53, so that a few of them cannot overflow.
-fn finish(traits: u8, raw: Json, context: &Context, usage: &mut Usage) -> Flags {
+fn finish(traits: u8, seen: Slot, raw: Json, context: &Context, usage: &mut Usage) -> Flags {
     let mut flags = Flags::NONE;
     if traits & LIFETIMES != 0 {
         let both = usage.cache_write_5m_tokens.saturating_add(usage.cache_write_1h_tokens);
@@ -104,9 +104,7 @@ fn finish(traits: u8, raw: Json, context: &Context, usage: &mut Usage) -> Flags 
             flags = Flags::CACHE_ADDITIVE;
         }
         let total = total(raw, "total_tokens");
-        let said = REASONING.iter().find_map(|place| raw.at(place)?.number());
-        usage.reasoning_tokens = said.map_or(0, count_of);
-        if said.is_none() && context.is_gemini() {
+        if seen & TELLS == 0 && context.is_gemini() {
             // Gemini behind this shape hides its thoughts in the total.
             usage.reasoning_tokens = total.unwrap_or(0).saturating_sub(usage.input_tokens + usage.output_tokens);
             usage.output_tokens += usage.reasoning_tokens;
@@ -117,11 +115,15 @@ fn finish(traits: u8, raw: Json, context: &Context, usage: &mut Usage) -> Flags 
     if traits & METADATA != 0 {
         add_reasoning(usage, total(raw, "totalTokens"), false);
         // Tokens written to the cache stand only in the provider's own metadata here.
-        let metadata = context.metadata.or_else(|| raw.any(&["providerMetadata", "provider_metadata"]));
+        let metadata =
+            [context.record, raw].iter().find_map(|json| json.any(&["providerMetadata", "provider_metadata"]));
         if let Some(metadata) = metadata {
-            let said = |place| metadata.at(place).and_then(Json::number).map_or(0, count_of);
-            usage.cache_write_tokens =
-                said("anthropic.cacheCreationInputTokens").max(said("bedrock.usage.cacheWriteInputTokens"));
+            let said = |place: &[&str]| metadata.at(place).and_then(Json::number).map_or(0, count_of);
+            usage.cache_write_tokens = said(&["anthropic", "cacheCreationInputTokens"]).max(said(&[
+                "bedrock",
+                "usage",
+                "cacheWriteInputTokens",
+            ]));
         }
         // The providers of Anthropic and Bedrock report the cache beside the input, all others inside it.
         is_beside =

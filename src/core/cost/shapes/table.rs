@@ -2,17 +2,21 @@
 
 use super::super::streams::{anthropic, last, last_ollama, sum_chunks, sum_steps};
 use super::super::usage::slot::*;
-use super::{BESIDE, BY_TOTAL, ELSE_ON_TOP, Group, LIFETIMES, METADATA, ON_TOP, SAYS, Shape, Slot, TICKS, UPSTREAM};
+use super::{
+    BESIDE, BY_TOTAL, ELSE_ON_TOP, Group, INSIDE, LIFETIMES, METADATA, ON_TOP, SAYS, Shape, Slot, TELLS, TICKS,
+    UPSTREAM,
+};
 
 /// Says that there is usage, but is no count of ours.
-const OTHER: Slot = 0x7f;
+const OTHER: Slot = 0x3f;
 
 const IN_DETAILS: &[(Slot, &str)] =
     &[(READ, "cached_tokens"), (WRITTEN, "cache_write_tokens"), (IN_AUDIO, "audio_tokens"), (IN_IMAGE, "image_tokens")];
-const OUT_DETAILS: &[(Slot, &str)] = &[(OUT_AUDIO, "audio_tokens"), (OUT_IMAGE, "image_tokens")];
+const OUT_DETAILS: &[(Slot, &str)] = &[REASONED, (OUT_AUDIO, "audio_tokens"), (OUT_IMAGE, "image_tokens")];
+const REASONED: (Slot, &str) = (REASONING | TELLS, "reasoning_tokens");
 const CACHED: &[(Slot, &str)] = &[(READ_AUDIO, "audio_tokens"), (READ_IMAGE, "image_tokens")];
-const CACHED_ELSE: &[(Slot, &str)] =
-    &[(READ, "num_cached_tokens"), (READ, "prompt_cache_hit_tokens"), (READ, "cached_tokens")];
+const ELSE: &[(Slot, &str)] =
+    &[(READ, "num_cached_tokens"), (READ, "prompt_cache_hit_tokens"), (READ, "cached_tokens"), REASONED];
 /// By lifetime, in the lists and objects that say so.
 const WRITTEN_FOR: &[(Slot, &str)] = &[(SHORT, "ephemeral_5m_input_tokens"), (LONG, "ephemeral_1h_input_tokens")];
 /// By modality, in lists.
@@ -22,31 +26,31 @@ const OUT_MODES: &[(Slot, &str)] = &[(OUT_AUDIO, "AUDIO"), (OUT_IMAGE, "IMAGE")]
 /// OpenAI's chat completions and the APIs that copy their usage object. Several spellings are around.
 const CHAT: &[Group] = &[
     PLAIN,
-    ("prompt_tokens_details", IN_DETAILS),
-    ("prompt_token_details", IN_DETAILS),
-    ("", CACHED_ELSE),
-    ("prompt_tokens_details.cached_tokens_details", CACHED),
-    ("prompt_token_details.cached_tokens_details", CACHED),
-    ("completion_tokens_details", OUT_DETAILS),
-    ("completion_token_details", OUT_DETAILS),
+    (&["prompt_tokens_details"], IN_DETAILS),
+    (&[INSIDE, "cached_tokens_details"], CACHED),
+    (&["prompt_token_details"], IN_DETAILS),
+    (&[INSIDE, "cached_tokens_details"], CACHED),
+    (&["completion_tokens_details"], OUT_DETAILS),
+    (&["completion_token_details"], OUT_DETAILS),
+    (&[], ELSE),
 ];
-const PLAIN: Group = ("", &[(INPUT | SAYS, "prompt_tokens"), (OUTPUT | SAYS, "completion_tokens")]);
+const PLAIN: Group = (&[], &[(INPUT | SAYS, "prompt_tokens"), (OUTPUT | SAYS, "completion_tokens")]);
 const RESPONSES: &[Group] = &[
-    ("", &[(INPUT | SAYS, "input_tokens"), (OUTPUT | SAYS, "output_tokens")]),
-    ("input_tokens_details", IN_DETAILS),
-    ("input_token_details", IN_DETAILS),
-    ("", CACHED_ELSE),
-    ("input_tokens_details.cached_tokens_details", CACHED),
-    ("input_token_details.cached_tokens_details", CACHED),
-    ("output_tokens_details", OUT_DETAILS),
-    ("output_token_details", OUT_DETAILS),
+    (&[], &[(INPUT | SAYS, "input_tokens"), (OUTPUT | SAYS, "output_tokens")]),
+    (&["input_tokens_details"], IN_DETAILS),
+    (&[INSIDE, "cached_tokens_details"], CACHED),
+    (&["input_token_details"], IN_DETAILS),
+    (&[INSIDE, "cached_tokens_details"], CACHED),
+    (&["output_tokens_details"], OUT_DETAILS),
+    (&["output_token_details"], OUT_DETAILS),
+    (&[], ELSE),
 ];
 
 const OPENAI: Shape = Shape {
     name: "openai.chat",
     groups: CHAT,
     traits: BY_TOTAL,
-    amount: "",
+    amount: &[],
     // Running totals or one final figure, at the top, under `x_groq`, or in the first choice.
     places: &["usage", "x_groq.usage", "choices.usage"],
     merge: last,
@@ -64,7 +68,7 @@ pub const SHAPES: &[Shape] = &[
         name: "anthropic.messages",
         groups: &[
             (
-                "",
+                &[],
                 &[
                     (INPUT | SAYS, "input_tokens"),
                     (OUTPUT | SAYS, "output_tokens"),
@@ -72,9 +76,9 @@ pub const SHAPES: &[Shape] = &[
                     (READ | SAYS, "cache_read_input_tokens"),
                 ],
             ),
-            ("cache_creation", WRITTEN_FOR),
-            ("output_tokens_details", &[(REASONING, "thinking_tokens")]),
-            ("server_tool_use", &[(SEARCHES, "web_search_requests")]),
+            (&["cache_creation"], WRITTEN_FOR),
+            (&["output_tokens_details"], &[(REASONING, "thinking_tokens")]),
+            (&["server_tool_use"], &[(SEARCHES, "web_search_requests")]),
         ],
         traits: LIFETIMES | BESIDE,
         places: &["message.usage", "usage"],
@@ -85,7 +89,7 @@ pub const SHAPES: &[Shape] = &[
         name: "gemini.generate",
         groups: &[
             (
-                "",
+                &[],
                 &[
                     (INPUT | SAYS, "promptTokenCount"),
                     (OUTPUT | SAYS, "candidatesTokenCount"),
@@ -97,11 +101,11 @@ pub const SHAPES: &[Shape] = &[
                     (OTHER | SAYS, "totalTokenCount"),
                 ],
             ),
-            ("promptTokensDetails", IN_MODES),
-            ("toolUsePromptTokensDetails", IN_MODES),
-            ("cacheTokensDetails", &[(READ_AUDIO, "AUDIO"), (READ_IMAGE, "IMAGE")]),
-            ("candidatesTokensDetails", OUT_MODES),
-            ("responseTokensDetails", OUT_MODES),
+            (&["promptTokensDetails"], IN_MODES),
+            (&["toolUsePromptTokensDetails"], IN_MODES),
+            (&["cacheTokensDetails"], &[(READ_AUDIO, "AUDIO"), (READ_IMAGE, "IMAGE")]),
+            (&["candidatesTokensDetails"], OUT_MODES),
+            (&["responseTokensDetails"], OUT_MODES),
         ],
         traits: ON_TOP,
         places: &["usageMetadata", "response.usageMetadata"],
@@ -111,7 +115,7 @@ pub const SHAPES: &[Shape] = &[
         name: "bedrock.converse",
         groups: &[
             (
-                "",
+                &[],
                 &[
                     (INPUT | SAYS, "inputTokens"),
                     (OUTPUT | SAYS, "outputTokens"),
@@ -119,7 +123,7 @@ pub const SHAPES: &[Shape] = &[
                     (WRITTEN | SAYS, "cacheWriteInputTokens"),
                 ],
             ),
-            ("cacheDetails", &[(SHORT, "5m"), (LONG, "1h")]),
+            (&["cacheDetails"], &[(SHORT, "5m"), (LONG, "1h")]),
         ],
         traits: LIFETIMES | BESIDE,
         places: &["metadata.usage", "usage"],
@@ -128,23 +132,23 @@ pub const SHAPES: &[Shape] = &[
     Shape { name: "mistral.chat", ..OPENAI },
     Shape { name: "groq.chat", ..OPENAI },
     Shape { name: "deepseek.chat", ..OPENAI },
-    Shape { name: "xai.chat", amount: "cost_in_usd_ticks", traits: BY_TOTAL | ELSE_ON_TOP | TICKS, ..OPENAI },
-    Shape { name: "xai.responses", amount: "cost_in_usd_ticks", traits: BY_TOTAL | TICKS, ..OPENAI_RESPONSES },
-    Shape { name: "openrouter.chat", amount: "cost", traits: BY_TOTAL | UPSTREAM, ..OPENAI },
+    Shape { name: "xai.chat", amount: &["cost_in_usd_ticks"], traits: BY_TOTAL | ELSE_ON_TOP | TICKS, ..OPENAI },
+    Shape { name: "xai.responses", amount: &["cost_in_usd_ticks"], traits: BY_TOTAL | TICKS, ..OPENAI_RESPONSES },
+    Shape { name: "openrouter.chat", amount: &["cost"], traits: BY_TOTAL | UPSTREAM, ..OPENAI },
     Shape {
         name: "perplexity.chat",
         groups: &[
             PLAIN,
-            ("", &[(REASONING, "reasoning_tokens"), (CITATION, "citation_tokens"), (SEARCHES, "num_search_queries")]),
+            (&[], &[(REASONING, "reasoning_tokens"), (CITATION, "citation_tokens"), (SEARCHES, "num_search_queries")]),
         ],
         traits: ON_TOP,
-        amount: "cost.total_cost",
+        amount: &["cost", "total_cost"],
         ..OPENAI
     },
     Shape {
         name: "cohere.v2",
         // What is billed, not what was tokenised.
-        groups: &[("billed_units", &[(INPUT | SAYS, "input_tokens"), (OUTPUT | SAYS, "output_tokens")])],
+        groups: &[(&["billed_units"], &[(INPUT | SAYS, "input_tokens"), (OUTPUT | SAYS, "output_tokens")])],
         traits: 0,
         places: &["delta.usage", "usage", "response.meta"],
         ..OPENAI
@@ -152,7 +156,7 @@ pub const SHAPES: &[Shape] = &[
     Shape {
         name: "ollama.chat",
         groups: &[(
-            "",
+            &[],
             &[(INPUT | SAYS, "prompt_eval_count"), (OUTPUT | SAYS, "eval_count"), (READ, "prompt_eval_cached_count")],
         )],
         traits: 0,
@@ -161,14 +165,14 @@ pub const SHAPES: &[Shape] = &[
     },
     Shape {
         name: "ai-sdk.v4",
-        groups: &[("", &[(INPUT | SAYS, "promptTokens"), (OUTPUT | SAYS, "completionTokens")])],
+        groups: &[(&[], &[(INPUT | SAYS, "promptTokens"), (OUTPUT | SAYS, "completionTokens")])],
         traits: 0,
         ..AI_SDK
     },
     Shape {
         name: "ai-sdk.v5",
         groups: &[(
-            "",
+            &[],
             &[
                 (INPUT | SAYS, "inputTokens"),
                 (OUTPUT | SAYS, "outputTokens"),
@@ -183,13 +187,13 @@ pub const SHAPES: &[Shape] = &[
         name: "ai-sdk.v6",
         groups: &[
             // Numbers, or objects with their total and parts (the interface of language models since version 3).
-            ("", &[(INPUT | SAYS, "inputTokens"), (OUTPUT | SAYS, "outputTokens")]),
-            ("inputTokenDetails", &[(READ, "cacheReadTokens"), (WRITTEN, "cacheWriteTokens")]),
-            ("outputTokenDetails", &[(REASONING, "reasoningTokens")]),
-            ("inputTokens", &[(INPUT | SAYS, "total"), (READ, "cacheRead"), (WRITTEN, "cacheWrite")]),
-            ("outputTokens", &[(OUTPUT | SAYS, "total"), (REASONING, "reasoning")]),
-            ("", &[(READ, "cachedInputTokens"), (REASONING, "reasoningTokens")]),
-            ("raw.cache_creation", WRITTEN_FOR),
+            (&[], &[(INPUT | SAYS, "inputTokens"), (OUTPUT | SAYS, "outputTokens")]),
+            (&["inputTokenDetails"], &[(READ, "cacheReadTokens"), (WRITTEN, "cacheWriteTokens")]),
+            (&["outputTokenDetails"], &[(REASONING, "reasoningTokens")]),
+            (&["inputTokens"], &[(INPUT | SAYS, "total"), (READ, "cacheRead"), (WRITTEN, "cacheWrite")]),
+            (&["outputTokens"], &[(OUTPUT | SAYS, "total"), (REASONING, "reasoning")]),
+            (&[], &[(READ, "cachedInputTokens"), (REASONING, "reasoningTokens")]),
+            (&["raw", "cache_creation"], WRITTEN_FOR),
         ],
         traits: 0,
         ..AI_SDK
@@ -197,10 +201,10 @@ pub const SHAPES: &[Shape] = &[
     Shape {
         name: "langchain.usage_metadata",
         groups: &[
-            ("", &[(INPUT | SAYS, "input_tokens"), (OUTPUT | SAYS, "output_tokens")]),
-            ("input_token_details", &[(READ, "cache_read"), (WRITTEN, "cache_creation"), (IN_AUDIO, "audio")]),
-            ("input_token_details", WRITTEN_FOR),
-            ("output_token_details", &[(REASONING, "reasoning"), (OUT_AUDIO, "audio")]),
+            (&[], &[(INPUT | SAYS, "input_tokens"), (OUTPUT | SAYS, "output_tokens")]),
+            (&["input_token_details"], &[(READ, "cache_read"), (WRITTEN, "cache_creation"), (IN_AUDIO, "audio")]),
+            (&["input_token_details"], WRITTEN_FOR),
+            (&["output_token_details"], &[(REASONING, "reasoning"), (OUT_AUDIO, "audio")]),
         ],
         traits: LIFETIMES,
         merge: sum_chunks,
@@ -208,5 +212,5 @@ pub const SHAPES: &[Shape] = &[
         ..OPENAI
     },
     // The plain form with the cost in dollars.
-    Shape { name: "step.usage", groups: &[PLAIN], traits: 0, amount: "cost", ..OPENAI },
+    Shape { name: "step.usage", groups: &[PLAIN], traits: 0, amount: &["cost"], ..OPENAI },
 ];
