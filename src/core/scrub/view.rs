@@ -175,11 +175,11 @@ mod tests {
     fn few_bytes_are_few_whatever_was_asked_before() {
         let text = "xoxb-1-xoxb-1-abcdefxoxoxo\u{e9}\u{e9}bbbbbbbb-1-xoxb-1-xoxb".repeat(3);
         let view = View::new(text.as_bytes(), true, 0);
-        let mut seed = 1usize;
+        let mut seed = 1_u64;
         for _ in 0..20_000 {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let start = (seed >> 33) % text.len();
-            let end = (start + (seed >> 20) % 40).min(text.len());
+            let start = (seed >> 33) as usize % text.len();
+            let end = (start + (seed >> 20) as usize % 40).min(text.len());
             assert_eq!(view.has_few(start, end, 8), distinct(&text.as_bytes()[start..end]) < 8, "{start} {end}");
         }
     }
