@@ -124,6 +124,11 @@ export class Library {
   }
   readonly #previewed = new WeakMap<LiveSession, SessionRecord>();
 
+  countEvents(session: LiveSession): void {
+    const counted = this.entries.get(session.id)?.events;
+    if (counted !== undefined && counted !== session.seq) this.patch(session.id, {});
+  }
+
   recordBytes(session: LiveSession): Uint8Array {
     const entry = this.entries.get(session.id) ?? freshEntry(session as never, {});
     const next = { ...changedLater(entry, { updated_at: isoTime(this.#now()) }), events: session.seq };

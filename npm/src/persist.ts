@@ -57,7 +57,7 @@ export class Writer {
   #machine = new WriteBehind();
   #fence: Uint8Array | null;
   #isNew: boolean;
-  #recordDirty = true;
+  #recordDirty: boolean;
   #record: Promise<void> | null = null;
   #steps: WriteStep[] = [];
   #carrying = false;
@@ -81,6 +81,7 @@ export class Writer {
     this.header = header;
     this.#fence = fence;
     this.#isNew = fence === null;
+    this.#recordDirty = this.#isNew;
     this.durable = stored;
     this.#machine.loaded(stored);
   }

@@ -44,6 +44,8 @@ export interface SessionHome {
   note(event: SessionEvent, session: Session): void;
   recordBytes(session: Session): Uint8Array;
   patchRecord(session: Session, change: { [field: string]: JsonValue }): void;
+  /** The record's count of events is written with what else changes in it; who leaves brings it up to date. */
+  countEvents(session: Session): void;
   detach(session: Session): void;
   /** Events reached the store. */
   stored(session: Session): void;
@@ -646,6 +648,7 @@ export class Session {
     let failure: SessionLogError | null = null;
     if (this.#state === "live" && !this.#readOnly) {
       try {
+        this.#home.countEvents(this);
         await this.#writer.flush();
       } catch (thrown) {
         failure = toError(thrown);

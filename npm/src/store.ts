@@ -102,6 +102,7 @@ export class SessionStore {
       flushed: () => this.#flushListeners(),
       recordBytes: (session) => this.#library.recordBytes(session as never),
       patchRecord: (session, change) => this.#library.patch(session.id, change),
+      countEvents: (session) => this.#library.countEvents(session as never),
       stored: (session) => this.#channel.grown(session.id, session.writer.durable),
       readOnlyReason: () => this.#tooNew,
       recordedTitle: (session) => this.#library.titleOf(session.id),
@@ -280,6 +281,9 @@ export class SessionStore {
 
   async resume(id: string, options: { recover?: "close" | "resume" | "ask"; unknownEvents?: "keep" | "refuse" } = {}): Promise<Session> {
     this.#checkId(id);
+    const { recover = "close", unknownEvents = "keep" } = options;
+    if (!["close", "resume", "ask"].includes(recover)) throw invalid("recover must be close, resume or ask");
+    if (!["keep", "refuse"].includes(unknownEvents)) throw invalid("unknownEvents must be keep or refuse");
     const live = this.#live.get(id);
     if (live !== undefined) return live;
     let loading = this.#loading.get(id);
@@ -309,7 +313,7 @@ export class SessionStore {
     const { raw, stored, rest } = (refuses ? null : await this.#loadEnd(id)) ?? { ...(await this.#loadRaw(id)), rest: null };
     this.#check();
     if (refuses) this.#refuseUnknown(raw);
-    const entry = await this.#library.entry(id).catch(() => null);
+    const entry = await this.#library.entry(id).catch((thrown: unknown) => (toError(thrown).code === "not_found" ? null : undefined));
     const session = new Session(raw, this.#home, stored.header, fence, call(() => raw.len()), !lease.held, rest);
     // One that is not whole yet reports when it is.
     if (rest === null) this.#reportDamage(raw, id);
@@ -317,6 +321,8 @@ export class SessionStore {
     this.#live.set(id, session);
     this.#leases.set(session, lease);
     session.goLive();
+    // Whose record is gone gets one; a record that cannot be read stays as it is until something changes.
+    if (entry === null && lease.held) session.writer.markRecord();
     if (!lease.held) session.writer.follow();
     else if (closes) session.closeOpenTurn();
     await session.loadBlobs();

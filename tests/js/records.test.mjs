@@ -200,3 +200,30 @@ test("a version 3 record file goes in and out with nothing lost", async () => {
   assert.deepEqual(longer.messages.slice(0, 2), file.messages);
   assert.deepEqual(longer.messages[2], { role: "user", content: "more" });
 });
+
+test("a list counts the events of sessions that nobody has open, also those that change nothing else in a record", async () => {
+  const backend = memoryBackend();
+  const options = { storage: { kind: "custom", backend } };
+  const store = await SessionStore.open(options);
+  const session = store.create("s1");
+  session.append("user/message", { text: "go" });
+  await session.flush();
+  for (let step = 0; step < 5; step++) session.append("assistant/message", { parts: [{ type: "text", text: `${step}` }] });
+  assert.equal((await store.sessions())[0].events, 6);
+  await store.dispose();
+  const again = await SessionStore.open(options);
+  const [listed] = await again.sessions();
+  assert.equal(listed.events, 6);
+  // Who looks and leaves changes nothing.
+  await (await again.resume("s1")).dispose();
+  assert.deepEqual(await again.sessions(), [listed]);
+});
+
+test("a session is resumed in ways that there are", async () => {
+  const store = await SessionStore.open({ storage: { kind: "memory" } });
+  await store.create("s1").dispose();
+  for (const options of [{ recover: "typo" }, { recover: 5 }, { unknownEvents: "drop" }]) {
+    await assert.rejects(store.resume("s1", options), (error) => error.code === "invalid_argument");
+  }
+  for (const recover of ["close", "resume", "ask"]) await (await store.resume("s1", { recover })).dispose();
+});

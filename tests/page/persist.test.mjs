@@ -261,6 +261,118 @@ test("C01: a full disk in IndexedDB is `quota`, the event stays unsaved, and the
   assert.deepEqual(seen, { code: "quota", durably: "quota", unsaved: 1, last: "quota", texts: ["1", "2", "3", "4"], after: 0 });
 }));
 
+/** PERSIST.8, row by row: a fault while "3" is written, how often, what the flush says then, and what the store holds at the end. */
+const FAULTS = [
+  { name: "a connection that is closing", times: 1, code: null },
+  { name: "a connection that is closing", times: Infinity, code: "storage" },
+  { name: "a connection that was lost and says so", times: 1, code: null },
+  { name: "a connection that was closed without a word", times: 1, code: null },
+  { name: "a write that throws at once", times: 1, code: null },
+  { name: "a write that throws at once", times: Infinity, code: "storage" },
+  { name: "a request that fails", times: 1, code: null },
+  { name: "a request that fails", times: Infinity, code: "storage" },
+  { name: "an abort in the middle", times: 1, code: null },
+  { name: "an abort in the middle", times: Infinity, code: "storage" },
+  { name: "an abort that is told of what was stored", times: 1, code: null },
+  { name: "a newer database", times: 1, code: "newer_format", stays: true },
+];
+
+for (const { name, times, code, stays } of FAULTS) {
+  const often = times === 1 ? "once" : "until it is mended";
+  test(`PERSIST.8: ${name}, ${often}: nothing is lost, nothing stands twice, and the status says so`, () => inContext(async (context) => {
+    const page = await tab(context);
+    const seen = await page.evaluate(async ([name, times]) => {
+      await openStore({ kind: "indexeddb", name: "faults" });
+      globalThis.session = store.create("s1");
+      say("1"); say("2");
+      await session.flush();
+      // The fault is the writer's alone, and ends after so many times or when it is mended.
+      const mends = [];
+      let left = times;
+      const patch = (object, key, work) => {
+        const real = object[key];
+        object[key] = function (...args) { return left-- > 0 ? work(this, () => real.apply(this, args), args) : real.apply(this, args); };
+        mends.push(() => { object[key] = real; });
+      };
+      const both = (work) => { for (const key of ["put", "add"]) patch(IDBObjectStore.prototype, key, work); };
+      const handles = [];
+      const { transaction } = IDBDatabase.prototype;
+      IDBDatabase.prototype.transaction = function (...args) { handles.push(this); return transaction.apply(this, args); };
+      await store.read("s1");
+      IDBDatabase.prototype.transaction = transaction;
+      const handle = handles.at(-1);
+      const faults = {
+        "a connection that is closing": () => patch(IDBDatabase.prototype, "transaction", () => { throw new DOMException("closing", "InvalidStateError"); }),
+        "a connection that was lost and says so": () => { handle.close(); handle.dispatchEvent(new Event("close")); },
+        "a connection that was closed without a word": () => handle.close(),
+        "a write that throws at once": () => both(() => { throw new DOMException("made up", "UnknownError"); }),
+        "a request that fails": () => both((store, real) => {
+          const request = real();
+          // As when the disk fails: the request and then its transaction end with an error.
+          queueMicrotask(() => { try { store.transaction.abort(); } catch {} });
+          return request;
+        }),
+        "an abort in the middle": () => patch(IDBDatabase.prototype, "transaction", (db, real, [, mode]) => {
+          const tx = real();
+          if (mode === "readwrite") queueMicrotask(() => { try { tx.abort(); } catch {} });
+          return tx;
+        }),
+        "an abort that is told of what was stored": () => patch(IDBDatabase.prototype, "transaction", (db, real, [, mode]) => {
+          const tx = real();
+          if (mode !== "readwrite") return tx;
+          let told = null;
+          for (const key of ["oncomplete", "onabort"]) Object.defineProperty(tx, key, { set(f) { if (key === "onabort") told = f; }, get: () => null, configurable: true });
+          tx.addEventListener("complete", () => told?.call(tx, new Event("abort")));
+          return tx;
+        }),
+        "a newer database": async () => {
+          const name = (await indexedDB.databases()).map((each) => each.name).find((each) => each.includes("faults"));
+          const db = await new Promise((resolve, reject) => {
+            const request = indexedDB.open(name, 99);
+            request.onsuccess = () => resolve(request.result);
+            request.onerror = () => reject(request.error);
+            request.onblocked = () => reject(new Error("our connection stays open"));
+          });
+          db.close();
+        },
+      };
+      await faults[name]();
+      say("3");
+      const code = await codeOf(() => session.flush());
+      const status = await store.status();
+      for (const mend of mends) mend();
+      say("4");
+      const after = await codeOf(() => session.flush());
+      return { code, unsaved: status.unsaved, last: status.lastError?.code ?? null, after, left: (await store.status()).unsaved, live: texts(session.events) };
+    }, [name, times]);
+    assert.deepEqual(seen.live, ["1", "2", "3", "4"]);
+    assert.equal(seen.code, code);
+    assert.equal(seen.unsaved, code === null ? 0 : 1);
+    assert.equal(seen.last, code);
+    if (stays) {
+      // A version from elsewhere came over the store: nothing of it is touched, and nothing claims to be saved.
+      assert.deepEqual([seen.after, seen.left], [code, 2]);
+      return;
+    }
+    assert.deepEqual([seen.after, seen.left], [null, 0]);
+    assert.deepEqual(await readBack(page, { kind: "indexeddb", name: "faults" }), ["1", "2", "3", "4"]);
+    const fresh = await tab(context);
+    assert.deepEqual(await readBack(fresh, { kind: "indexeddb", name: "faults" }), ["1", "2", "3", "4"], "in another page");
+  }));
+}
+
+test("PERSIST.8: an open that never answers ends in `timeout`", () => inContext(async (context) => {
+  const page = await tab(context);
+  const seen = await page.evaluate(async () => {
+    const { open } = IDBFactory.prototype;
+    IDBFactory.prototype.open = function () { return new EventTarget(); };
+    const code = await codeOf(() => openStore({ kind: "indexeddb", name: "silent", openTimeoutMs: 200 }));
+    IDBFactory.prototype.open = open;
+    return code;
+  });
+  assert.equal(seen, "timeout");
+}));
+
 test("C09: a session of a wiped store is `missing`, its export brings it back byte for byte, and the page sees whether it may stay", () => inContext(async (context) => {
   const page = await tab(context);
   const seen = await page.evaluate(async () => {
