@@ -4,13 +4,18 @@
 //! alive is copied to the other one when too much is dead, and that one's header is written last. The files are
 //! [`LogFile`]s, so that a native test can tear them at every byte. `docs/format.md` describes the bytes.
 
-use crate::core::sorted::SortedMap;
+mod format;
+#[cfg(target_family = "wasm")]
+mod worker;
+
 use std::cell::RefCell;
 
 use super::crc::crc32;
 use super::memory::list_map;
 use super::{Batch, Entries, Key, Limits, ListOptions, SyncBackend, closed, conflict};
 use crate::core::error::{Error, Kind, Result};
+use crate::core::sorted::SortedMap;
+use format::{Change, HEADER, MARK, RECORD_HEAD, Reader, encode, header, read_header, read_record_head, record};
 
 /// What a file with synchronous access can do.
 pub trait LogFile {
@@ -28,16 +33,6 @@ pub trait LogFile {
     fn close(&self);
 }
 
-const MAGIC: [u8; 7] = *b"slkvlog";
-const VERSION: u8 = 1;
-/// Magic, version, generation, checksum, four zeros.
-const HEADER: usize = 24;
-/// Stands before every record, so that the next whole one is found behind damage.
-const MARK: [u8; 4] = *b"\x00\xffKV";
-/// Mark, length, checksum.
-const RECORD_HEAD: usize = 12;
-/// No batch is larger; a length above is damage.
-const MAX_RECORD: usize = 512 * 1024 * 1024;
 /// Less dead weight than this is not worth copying.
 const MIN_DEAD: u64 = 1024 * 1024;
 
@@ -330,259 +325,8 @@ impl<F: LogFile> SyncBackend for Opfs<F> {
     }
 }
 
-fn header(generation: u64) -> Vec<u8> {
-    let mut out = MAGIC.to_vec();
-    out.push(VERSION);
-    out.extend_from_slice(&generation.to_le_bytes());
-    out.extend_from_slice(&crc32(&out).to_le_bytes());
-    out.resize(HEADER, 0);
-    out
-}
-
-/// Reads a generation; `None` when this is no finished header.
-fn read_header(bytes: &[u8]) -> Result<Option<u64>> {
-    let (Some(magic), Some(version), Some(number), Some(sum), Some(signed)) =
-        (bytes.get(..7), bytes.get(7), bytes.get(8..16), bytes.get(16..20), bytes.get(..16))
-    else {
-        return Ok(None);
-    };
-    if magic != MAGIC || sum != crc32(signed).to_le_bytes() {
-        return Ok(None);
-    }
-    if *version != VERSION {
-        return Err(Error::new(Kind::NewerFormat, "the file was written by a newer version")
-            .with("version", i32::from(*version)));
-    }
-    Ok(number.try_into().ok().map(u64::from_le_bytes))
-}
-
-fn read_record_head(head: &[u8]) -> Option<(usize, u32)> {
-    let number = |from: usize| head.get(from..from + 4)?.try_into().ok().map(u32::from_le_bytes);
-    let len = number(4)? as usize;
-    (head.get(..4)? == MARK && len > 0 && len <= MAX_RECORD).then_some((len, number(8)?))
-}
-
-fn record(payload: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(RECORD_HEAD + payload.len());
-    out.extend_from_slice(&MARK);
-    out.extend_from_slice(&(payload.len() as u32).to_le_bytes());
-    out.extend_from_slice(&crc32(payload).to_le_bytes());
-    out.extend_from_slice(payload);
-    out
-}
-
-const PUT: u8 = 1;
-const DELETE: u8 = 2;
-
-fn encode(batch: &Batch) -> Vec<u8> {
-    let mut out = Vec::new();
-    let text = |out: &mut Vec<u8>, bytes: &[u8]| {
-        out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-        out.extend_from_slice(bytes);
-    };
-    for key in &batch.deletes {
-        out.push(DELETE);
-        text(&mut out, key.as_bytes());
-    }
-    for (key, value) in &batch.puts {
-        out.push(PUT);
-        text(&mut out, key.as_bytes());
-        text(&mut out, value);
-    }
-    out
-}
-
-enum Change {
-    Put { key: String, at: usize, len: usize },
-    Delete { key: String },
-}
-
-struct Reader<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl Reader<'_> {
-    fn take(&mut self, len: usize) -> Option<&[u8]> {
-        let found = self.bytes.get(self.at..self.at.checked_add(len)?)?;
-        self.at += len;
-        Some(found)
-    }
-
-    fn number(&mut self) -> Option<usize> {
-        self.take(4)?.try_into().ok().map(|bytes| u32::from_le_bytes(bytes) as usize)
-    }
-
-    fn text(&mut self) -> Option<String> {
-        let len = self.number()?;
-        String::from_utf8(self.take(len)?.to_vec()).ok()
-    }
-
-    fn change(&mut self) -> Option<Change> {
-        let kind = self.take(1)?.first().copied()?;
-        let key = self.text()?;
-        match kind {
-            PUT => {
-                let len = self.number()?;
-                let at = self.at;
-                self.take(len)?;
-                Some(Change::Put { key, at, len })
-            }
-            DELETE => Some(Change::Delete { key }),
-            _ => None,
-        }
-    }
-}
-
 #[cfg(target_family = "wasm")]
 pub use self::worker::{SyncFile, open_worker};
-
-#[cfg(target_family = "wasm")]
-mod worker {
-    use js_sys::{Promise, Reflect};
-    use wasm_bindgen::prelude::wasm_bindgen;
-    use wasm_bindgen::{JsCast, JsValue};
-    use wasm_bindgen_futures::JsFuture;
-    use web_sys::{
-        DomException, FileSystemDirectoryHandle, FileSystemFileHandle, FileSystemGetDirectoryOptions,
-        FileSystemGetFileOptions, FileSystemReadWriteOptions, FileSystemSyncAccessHandle, StorageManager,
-    };
-
-    use super::{LogFile, Opfs};
-    use crate::core::error::{Error, Kind, Result};
-
-    /// How often a file that another one holds is asked for, and how long between.
-    const TRIES: u32 = 10;
-    const PAUSE_MS: f64 = 60.0;
-
-    #[wasm_bindgen]
-    extern "C" {
-        #[wasm_bindgen(js_name = setTimeout)]
-        fn set_timeout(work: &JsValue, ms: f64) -> JsValue;
-    }
-
-    /// A file open for synchronous access.
-    #[derive(Debug)]
-    pub struct SyncFile(FileSystemSyncAccessHandle);
-
-    fn fault(thrown: JsValue) -> Error {
-        let exception = thrown.dyn_ref::<DomException>();
-        let name = exception.map_or_else(String::new, DomException::name);
-        let kind = match name.as_str() {
-            "QuotaExceededError" => Kind::Quota,
-            "NoModificationAllowedError" => Kind::Locked,
-            "SecurityError" | "NotSupportedError" => Kind::Unavailable,
-            "InvalidStateError" => Kind::Disposed,
-            _ => Kind::Storage,
-        };
-        let message = exception.map_or_else(|| "the file could not be used".into(), DomException::message);
-        Error::new(kind, format!("OPFS: {message}")).with("name", name)
-    }
-
-    fn at(position: u64) -> FileSystemReadWriteOptions {
-        let options = FileSystemReadWriteOptions::new();
-        options.set_at(position as f64);
-        options
-    }
-
-    impl LogFile for SyncFile {
-        fn size(&self) -> Result<u64> {
-            self.0.get_size().map(|size| size as u64).map_err(fault)
-        }
-
-        fn read(&self, position: u64, len: usize) -> Result<Vec<u8>> {
-            let room = self.size()?.saturating_sub(position);
-            let mut bytes = vec![0; len.min(usize::try_from(room).unwrap_or(usize::MAX))];
-            let read = self.0.read_with_u8_array_and_options(&mut bytes, &at(position)).map_err(fault)?;
-            bytes.truncate(read as usize);
-            Ok(bytes)
-        }
-
-        fn write(&self, position: u64, bytes: &[u8]) -> Result<()> {
-            let written = self.0.write_with_u8_array_and_options(bytes, &at(position)).map_err(fault)?;
-            // A disk that fills up takes what it can.
-            if written as usize == bytes.len() {
-                Ok(())
-            } else {
-                Err(Error::new(Kind::Quota, "OPFS: the disk is full"))
-            }
-        }
-
-        fn truncate(&self, size: u64) -> Result<()> {
-            self.0.truncate_with_f64(size as f64).map_err(fault)
-        }
-
-        fn flush(&self) -> Result<()> {
-            self.0.flush().map_err(fault)
-        }
-
-        fn close(&self) {
-            self.0.close();
-        }
-    }
-
-    /// Opens the store of a name; only a dedicated worker may.
-    pub async fn open_worker(name: &str) -> Result<Opfs<SyncFile>> {
-        let folder = folder().await?;
-        let first = open_file(&folder, &format!("{name}.a")).await?;
-        let second = match open_file(&folder, &format!("{name}.b")).await {
-            Ok(second) => second,
-            Err(error) => {
-                first.close();
-                return Err(error);
-            }
-        };
-        Opfs::open([first, second])
-    }
-
-    async fn folder() -> Result<FileSystemDirectoryHandle> {
-        let missing = || Error::new(Kind::Unavailable, "there is no private file system here");
-        let navigator = Reflect::get(&js_sys::global(), &"navigator".into()).map_err(|_| missing())?;
-        let storage = Reflect::get(&navigator, &"storage".into()).map_err(|_| missing())?;
-        let can = Reflect::get(&storage, &"getDirectory".into()).is_ok_and(|found| found.is_function());
-        let handle = Reflect::get(&js_sys::global(), &"FileSystemSyncAccessHandle".into());
-        if !can || handle.is_ok_and(|found| found.is_undefined()) {
-            return Err(missing());
-        }
-        let root: FileSystemDirectoryHandle =
-            wait(storage.unchecked_into::<StorageManager>().get_directory()).await?.unchecked_into();
-        let options = FileSystemGetDirectoryOptions::new();
-        options.set_create(true);
-        Ok(wait(root.get_directory_handle_with_options("sessionlog", &options)).await?.unchecked_into())
-    }
-
-    async fn open_file(folder: &FileSystemDirectoryHandle, name: &str) -> Result<SyncFile> {
-        let options = FileSystemGetFileOptions::new();
-        options.set_create(true);
-        let file: FileSystemFileHandle =
-            wait(folder.get_file_handle_with_options(name, &options)).await?.unchecked_into();
-        let mut tries = 1;
-        loop {
-            let can = Reflect::get(&file, &"createSyncAccessHandle".into()).is_ok_and(|found| found.is_function());
-            if !can {
-                return Err(Error::new(Kind::Unavailable, "OPFS works in a dedicated worker only"));
-            }
-            match wait(file.create_sync_access_handle()).await {
-                Ok(handle) => return Ok(SyncFile(handle.unchecked_into())),
-                // A tab that just closed needs a moment to let go.
-                Err(error) if error.kind() == Kind::Locked && tries < TRIES => pause().await?,
-                Err(error) => return Err(error),
-            }
-            tries += 1;
-        }
-    }
-
-    async fn wait(promise: Promise) -> Result<JsValue> {
-        JsFuture::from(promise).await.map_err(fault)
-    }
-
-    async fn pause() -> Result<()> {
-        let promise = Promise::new(&mut |resolve, _| {
-            set_timeout(&resolve, PAUSE_MS);
-        });
-        wait(promise).await.map(|_| ())
-    }
-}
 
 #[cfg(test)]
 mod tests {
