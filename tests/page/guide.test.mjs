@@ -93,11 +93,12 @@ test("React: the transcript grows with the session, the run tells its status, st
 });
 
 test("plain JavaScript: words as they come, a question, stop", async () => {
-  const page = await open('<form><input name="task"></form><output></output><button class="stop">Stop</button>', { "sample.js": await compile(sample('name: "plain"').code) });
+  const page = await open('<form><input name="task"></form><output></output><button class="stop">Stop</button>', { "sample.js": await compile(`${sample('name: "plain"').code}\nglobalThis.controller = controller;`) });
   await page.evaluate(() => import("/sample.js"));
   await page.fill("input", "say hello there");
   await page.press("input", "Enter");
-  await page.waitForFunction(() => document.querySelector("output").textContent === "hello there");
+  // The words are there before the run has ended; what is said until then steers it.
+  await page.waitForFunction(() => document.querySelector("output").textContent === "hello there" && controller.status === "idle");
   await page.evaluate(() => { const form = document.querySelector("form"); form.innerHTML = '<textarea name="task">say begun\nwait 20000</textarea>'; form.requestSubmit(); });
   await page.waitForFunction(() => document.querySelector("output").textContent.startsWith("begun\nWaiting"));
   await page.click(".stop");
