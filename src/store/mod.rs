@@ -64,7 +64,7 @@ pub const BACKENDS: &[BackendKind] = &[
     },
     BackendKind {
         kind: "opfs",
-        file: "opfs.rs",
+        file: "opfs",
         durable: true,
         sync: false,
         doc: "Files of the origin, in a dedicated worker; one holder at a time.",
