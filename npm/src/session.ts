@@ -565,22 +565,28 @@ export class Session {
     this.#deliver(theirs);
   }
 
-  /** @internal Takes in what the writer in another tab has stored: up to `seq` at least, as soon as this tab can see it. */
+  /** @internal Takes in what the writer in another tab has stored: up to `seq` at least, as soon as this tab can see it. 0: whatever there is now. */
   async follow(seq = 0): Promise<void> {
     this.#followed = Math.max(this.#followed, seq);
+    this.#looksAgain ||= seq === 0;
     this.#following ??= this.#followOn().finally(() => (this.#following = null));
     return this.#following;
   }
   #followed = 0;
+  /** A reading that is under way may have begun before what this word is about. */
+  #looksAgain = false;
   #following: Promise<void> | null = null;
 
   async #followOn(): Promise<void> {
     // One browser process learns later than another what localStorage holds.
-    for (let wait = 0; wait <= 1600; wait = wait * 2 || 25) {
+    for (let wait = 0; wait <= 1600; ) {
       if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
       if (this.#state !== "live" || !this.#readOnly) return;
+      this.#looksAgain = false;
       await this.#takeIn();
-      if (this.#visible >= this.#followed) return;
+      if (this.#looksAgain) wait = 0;
+      else if (this.#visible >= this.#followed) return;
+      else wait = wait * 2 || 25;
     }
   }
 

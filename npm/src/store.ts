@@ -82,7 +82,7 @@ export class SessionStore {
     this.#storage = storage;
     this.#options = options;
     this.#shared = sharedName(options, storage);
-    this.#channel = new Channel(this.#shared, storage.backend.peers, (id, seq) => void this.#live.get(id)?.follow(seq).catch((thrown: unknown) => this.#warn("follow", toError(thrown).message)));
+    this.#channel = new Channel(this.#shared, storage.backend.peers, (id, seq) => this.#heard(id, seq));
     this.#library = new Library(storage.backend, this.#live as never, () => this.#now(), (code, message) => this.#warn(code, message));
     this.#blobs = new BlobStore(storage.backend, () => call(() => env.new_id()));
     this.#home = {
@@ -294,6 +294,18 @@ export class SessionStore {
     return loading;
   }
 
+  /** Another tab has stored events of a session. */
+  #heard(id: string, seq: number): void {
+    const session = this.#live.get(id);
+    if (session === undefined) {
+      if (this.#loading.has(id)) this.#grewMeanwhile.set(id, seq);
+      return;
+    }
+    session.follow(seq).catch((thrown: unknown) => this.#warn("follow", toError(thrown).message));
+  }
+  /** Sessions that grew while they were being read. */
+  readonly #grewMeanwhile = new Map<string, number>();
+
   async #load(id: string, options: { recover?: string; unknownEvents?: string }): Promise<Session> {
     await this.#checkStored(id);
     const closes = (options.recover ?? "close") === "close";
@@ -326,6 +338,8 @@ export class SessionStore {
     if (!lease.held) session.writer.follow();
     else if (closes) session.closeOpenTurn();
     await session.loadBlobs();
+    const grown = this.#grewMeanwhile.get(id);
+    if (this.#grewMeanwhile.delete(id)) this.#heard(id, grown ?? 0);
     return session;
   }
 
@@ -341,7 +355,8 @@ export class SessionStore {
 
   /** The tab that wrote a session has gone: this one writes it from now on. */
   async #lead(id: string, closes: boolean): Promise<void> {
-    const session = this.#live.get(id);
+    // The writer may go while this tab still reads the session.
+    const session = this.#live.get(id) ?? (await this.#loading.get(id)?.catch(() => undefined));
     if (session === undefined) return;
     try {
       await session.takeOver();

@@ -179,6 +179,35 @@ story("two tabs send at the same time, each in a session of its own; files come 
   assert.equal(await page.getByRole("alert").count(), 0);
 });
 
+story("files that another tab changed are read slowly while a task begins: the task goes on to its end", async (page, { open }) => {
+  await run(page, "write start.txt: x");
+  const second = await open();
+  await second.getByRole("button", { name: "New session" }).click();
+  await give(second, "write theirs.txt: 1\nwait 1500\nsay second through");
+  await transcript(second).getByText(/Waiting \.\./).last().waitFor();
+  await page.evaluate(openSlowly, 500);
+  await give(page, "write mine.txt: 1\nwait 1000\nsay first through");
+  await transcript(second).locator(".prose", { hasText: "second through" }).waitFor();
+  await transcript(page).locator(".prose", { hasText: "first through" }).waitFor();
+  for (const tab of [page, second]) for (const name of ["/theirs.txt", "/mine.txt"]) await treeItem(tab, name).waitFor();
+  await run(page, "append theirs.txt: 2");
+  await fileBecomes(page, "/theirs.txt", "12");
+});
+
+/** Runs in the page: the database of files takes that much longer to open. */
+function openSlowly(ms) {
+  const { open } = IDBFactory.prototype;
+  IDBFactory.prototype.open = function (name, ...rest) {
+    const request = open.call(this, name, ...rest);
+    if (name.includes("files")) request.addEventListener("success", (event) => {
+      if (!event.isTrusted) return;
+      event.stopImmediatePropagation();
+      setTimeout(() => request.dispatchEvent(new Event("success")), ms);
+    });
+    return request;
+  };
+}
+
 story("a paste of a megabyte is taken, folded in the transcript, and there after a reload", async (page) => {
   const text = `say short\n${"A line of a long paste, with some words in it.\n".repeat(22_000)}`;
   assert.ok(text.length > 1_000_000);

@@ -8,6 +8,8 @@ const PROTOCOL = "sessionlog.v1";
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 5_000;
 const PING_MS = 20_000;
+/** The word that says: look for yourself. */
+const GROWN = { grown: 0 };
 
 export interface Receipt { seq: number; id: string; at: number }
 type NewEvent = { type: string; data: JsonValue };
@@ -36,6 +38,10 @@ export class Link {
   #wait = FIRST_PAUSE_MS;
   #timer: ReturnType<typeof setTimeout> | null = null;
   #ping: ReturnType<typeof setInterval> | null = null;
+  /** Nothing came since the last ping. */
+  #silent = false;
+  /** The last word that was given: the newest says all that is to be said. */
+  #told: JsonValue = null;
   #tail: Tail | null = null;
   /** The next event that the tail has not seen. */
   #next = 0;
@@ -98,10 +104,24 @@ export class Link {
     this.#onState("open");
     // Whoever wrote before says so: nobody else is to be let in between.
     if (this.#wantsLease) this.#send({ t: "lease", holds: this.#held, again: this.#answered });
+    // Nobody knows whether it was heard; it may come twice.
+    if (this.#told !== null) this.#send({ t: "tell", word: this.#told });
     if (this.#tail !== null && this.#asked === null) this.#send({ t: "tail", from: this.#next });
     for (const { key, events } of this.#pending.values()) this.#send({ t: "append", key, events });
-    this.#ping = setInterval(() => this.#socket?.send("ping"), PING_MS);
+    this.#silent = false;
+    this.#ping = setInterval(() => this.#check(), PING_MS);
     (this.#ping as { unref?: () => void }).unref?.();
+  }
+
+  /** A connection whose other end is gone may say nothing of it for a long time: what gives no answer is ended here. */
+  #check(): void {
+    const socket = this.#socket;
+    if (this.#silent) {
+      this.#lost(1006, "the host gives no answer");
+      return socket?.close();
+    }
+    this.#silent = true;
+    socket?.send("ping");
   }
 
   #lost(code: number, reason: string): void {
@@ -121,6 +141,7 @@ export class Link {
   }
 
   #take(data: unknown): void {
+    this.#silent = false;
     if (typeof data !== "string" || data === "pong") return;
     const message = JSON.parse(data) as Incoming;
     switch (message.t) {
@@ -186,10 +207,11 @@ export class Link {
   }
 
   tell(word: JsonValue): void {
+    this.#told = word;
     this.#send({ t: "tell", word });
   }
 
-  /** Asks for the lease. Null when no answer came in time: then the store's checks alone keep order. */
+  /** Asks for the lease, and waits up to `waitMs` for it once the host has answered. */
   async lease(waitMs: number, onLead: () => void): Promise<boolean> {
     this.#wantsLease = true;
     this.#onLead = onLead;
@@ -206,6 +228,8 @@ export class Link {
 
   #leased(held: boolean): void {
     const waits = this.#leaseWaits.splice(0);
+    // From here on words arrive again; those given while it was away did not.
+    if (this.#answered && !held) this.#onWord(GROWN);
     this.#answered = true;
     const before = this.#held;
     this.#held = held;
@@ -219,6 +243,7 @@ export class Link {
     this.#held = false;
     this.#answered = false;
     this.#onLead = null;
+    this.#told = null;
     this.#send({ t: "release" });
   }
 

@@ -214,17 +214,25 @@ function watchFiles(): void {
   });
 }
 
-async function readFilesAgain(): Promise<void> {
-  if (!stale || working > 0) return;
-  stale = false;
-  const old = fs();
-  theFs = await openFiles();
-  for (const open of opened.values()) {
-    open.controller?.dispose();
-    open.controller = null;
+/** Reads the files again until nothing is said to be newer; two who ask for it at once share one reading. */
+function readFilesAgain(): Promise<void> {
+  return (reading ??= readWhileStale().finally(() => (reading = null)));
+}
+let reading: Promise<void> | null = null;
+
+async function readWhileStale(): Promise<void> {
+  // Under work that has begun nothing is exchanged: its files are the newest there are.
+  while (stale && working === 0) {
+    stale = false;
+    const old = fs();
+    theFs = await openFiles();
+    for (const open of opened.values()) {
+      open.controller?.dispose();
+      open.controller = null;
+    }
+    refreshFiles();
+    await old.dispose().catch(() => {});
   }
-  refreshFiles();
-  await old.dispose().catch(() => {});
 }
 
 /** Runs what changes files: after another tab has finished with them, on what it left, and tells the others. */
