@@ -80,11 +80,27 @@ function onHandle(raw: RawIndexedDb, isStrict: boolean): RawBackend {
   return { get: (key) => raw.get(key), list: (start, end, options) => raw.list(start, end, options), transact, close: () => raw.close(), free: () => raw.free() };
 }
 
+/**
+ * Stores that opened at the second try only. Chromium throws a database away that it finds broken, as after a crash, with all
+ * that is in it, and opens an empty one when it is asked again.
+ */
+const broken = new WeakSet<KeyValueBackend>();
+const BROKEN = { code: "corrupt", message: "the browser found its database broken: it may have thrown away what was stored there" } as const;
+
 const openers: { [K in StorageSpec["kind"]]: (spec: Extract<StorageSpec, { kind: K }>) => Promise<KeyValueBackend> | KeyValueBackend } = {
   memory: () => wrap(call((m) => m.raw_open_memory()) as RawBackend, { name: "memory", sync: true }),
   indexeddb: async (spec) => {
-    const raw = await run<RawBackend>(() => call((m) => m.raw_open_indexed_db(spec.name, spec.durability === "strict", spec.openTimeoutMs)));
-    return wrap(onHandle(raw as RawIndexedDb, spec.durability === "strict"), { name: "indexeddb", maxValueBytes: 64 * MIB, maxBatch: 10_000 });
+    const isStrict = spec.durability === "strict";
+    const open = async (): Promise<RawBackend> => run<RawBackend>(() => call((m) => m.raw_open_indexed_db(spec.name, isStrict, spec.openTimeoutMs)));
+    let broke = false;
+    const raw = await open().catch((thrown: unknown) => {
+      broke = toError(thrown).details["name"] === "UnknownError";
+      if (!broke) throw thrown;
+      return open();
+    });
+    const backend = wrap(onHandle(raw as RawIndexedDb, isStrict), { name: "indexeddb", maxValueBytes: 64 * MIB, maxBatch: 10_000 });
+    if (broke) broken.add(backend);
+    return backend;
   },
   localstorage: async (spec) => {
     const prefix = spec.prefix ?? "sessionlog";
@@ -151,7 +167,7 @@ const ABSENT: ReadonlySet<string> = new Set(["unavailable"]);
 export async function openOrMemory(spec: StorageSpec = defaultSpec()): Promise<OpenedBackend> {
   try {
     const backend = await openBackend(spec);
-    return { backend, kind: spec.kind, ...durability(spec.kind) };
+    return { backend, kind: spec.kind, ...durability(spec.kind), ...(broken.has(backend) ? { reason: BROKEN } : {}) };
   } catch (thrown) {
     const error = toError(thrown);
     if (!ABSENT.has(error.code)) throw error;

@@ -47,11 +47,15 @@ try {
   await init();
   const round = new URLSearchParams(location.search).get("round");
   const sessions = {};
+  // Before anything of ours: a browser that finds its database broken says so to whoever asks first, and throws it away.
+  const present = await indexedDB.databases().then((all) => all.map(({ name }) => name).join(", ") || "no database", (error) => error.name);
+  if (present === "UnknownError") await post("/thrown-away", {});
   for (const kind of KINDS) {
     const warnings = [];
     const store = await SessionStore.open({ storage: { kind }, onWarning: (w) => warnings.push(w) });
     const { session, state } = await found(store, "s1");
     state.warnings = warnings.filter((w) => w.code === "corrupt");
+    state.present = present;
     state.durable = (await store.status()).durable;
     await post("/found", { kind, ...state });
     sessions[kind] = session ?? store.create("s1");
@@ -59,5 +63,5 @@ try {
   await post("/ready", {});
   if (round !== "last") for (const kind of KINDS) write(sessions[kind], kind, round).catch((error) => tell("/fault", { kind, message: `${error.code} ${error.message}` }));
 } catch (error) {
-  await tell("/fault", { message: `${error.code} ${error.stack}` });
+  await tell("/fault", { message: `${error.code} ${error.name}: ${error.message} ${error.stack}` });
 }

@@ -373,6 +373,33 @@ test("PERSIST.8: an open that never answers ends in `timeout`", () => inContext(
   assert.equal(seen, "timeout");
 }));
 
+test("PERSIST.8: a database that the browser found broken and threw away opens, and the store says what may be gone", () => inContext(async (context) => {
+  const page = await tab(context);
+  const seen = await page.evaluate(async () => {
+    const { open } = IDBFactory.prototype;
+    // As Chromium does after a crash: the first try fails, the next one finds an empty database.
+    let failures = 1;
+    IDBFactory.prototype.open = function (...args) {
+      if (failures-- <= 0) return open.apply(this, args);
+      const request = new EventTarget();
+      Object.defineProperty(request, "error", { value: new DOMException("Internal error opening backing store for indexedDB.open.", "UnknownError") });
+      setTimeout(() => request.onerror?.(new Event("error")));
+      return request;
+    };
+    const before = warnings.length;
+    const store = await openStore({ kind: "indexeddb", name: "thrown-away" });
+    const { kind, durable, lastError } = await store.status();
+    const session = store.create("new");
+    await session.appendDurable("user/message", { text: "goes on" });
+    await store.dispose();
+    failures = 2;
+    const stillBroken = await codeOf(() => openStore({ kind: "indexeddb", name: "thrown-away" }));
+    IDBFactory.prototype.open = open;
+    return { warnings: warnings.slice(before).map(({ code }) => code), kind, durable, lastError: lastError?.code, stillBroken };
+  });
+  assert.deepEqual(seen, { warnings: ["corrupt"], kind: "indexeddb", durable: true, lastError: "corrupt", stillBroken: "storage" });
+}));
+
 test("C09: a session of a wiped store is `missing`, its export brings it back byte for byte, and the page sees whether it may stay", () => inContext(async (context) => {
   const page = await tab(context);
   const seen = await page.evaluate(async () => {
