@@ -62,8 +62,10 @@ async function tokens() {
   // From the key that sends a task to the first token of the offline model on the screen: the log is stored first.
   const [first, database] = [[], []];
   for (let round = 0; round < 12; round++) {
-    await page.getByRole("textbox", { name: "Message" }).fill("say A first token and some more");
-    await page.evaluate(() => globalThis.armFirst());
+    // A word of its own: the answer before this one is on the screen too.
+    const word = `Round${round}`;
+    await page.getByRole("textbox", { name: "Message" }).fill(`say ${word} has a first token and some more`);
+    await page.evaluate((text) => globalThis.armFirst(text), word);
     await page.keyboard.press("Enter");
     first.push(await page.evaluate(() => globalThis.firstToken));
     database.push(await page.evaluate(() => globalThis.databaseMs));
@@ -121,8 +123,9 @@ function watchPaints() {
     return put.apply(this, values);
   };
   globalThis.painted = new Map();
-  let first = () => {};
-  globalThis.armFirst = () => {
+  let first = () => {}, wanted = null;
+  globalThis.armFirst = (word) => {
+    wanted = word;
     globalThis.firstToken = new Promise((resolve) => {
       addEventListener("keydown", ({ timeStamp }) => {
         asked = true;
@@ -133,7 +136,8 @@ function watchPaints() {
   new MutationObserver(() => {
     const row = document.querySelector(".row.assistant.streaming") ?? [...document.querySelectorAll(".row.assistant")].at(-1);
     const text = row?.textContent ?? "";
-    if (text.startsWith("A first") && document.querySelector(".stop:enabled")) {
+    if (wanted !== null && text.startsWith(wanted)) {
+      wanted = null;
       const tell = first;
       first = () => {};
       afterPaint(tell);
