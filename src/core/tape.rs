@@ -58,6 +58,16 @@ impl<'a> Tape<'a> {
         self.text.get(node.start as usize..node.end as usize).unwrap_or_default()
     }
 
+    /// Says whether the text is not one whole value.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The strings that hold escapes, keys too: where each begins, and its quoted form.
+    pub fn escaped(&self) -> impl Iterator<Item = (usize, &'a str)> {
+        self.nodes.iter().filter(|node| node.escaped).map(|node| (node.start as usize, self.slice(node)))
+    }
+
     /// Says whether any string holds an escape that `JSON.stringify` would have written otherwise.
     pub fn is_odd(&self) -> bool {
         self.odd
@@ -239,11 +249,31 @@ impl<'a, 't> Raw<'a, 't> {
         }
     }
 
+    /// Returns where this value begins in the text.
+    pub fn start(&self) -> usize {
+        self.node().map_or(0, |n| n.start as usize)
+    }
+
+    /// Returns the quoted key of a member of an object.
+    pub fn key(&self) -> &'a str {
+        self.at.checked_sub(1).and_then(|at| self.tape.nodes.get(at)).map_or("", |node| self.tape.slice(node))
+    }
+
     /// Iterates over the items of an array; empty for anything else.
     pub fn items(self) -> impl Iterator<Item = Raw<'a, 't>> {
-        let (mut at, end) = self.inside(Shape::Array);
+        self.inner(self.inside(Shape::Array), 0)
+    }
+
+    /// Iterates over the items of an array or the values of an object.
+    pub fn values(self) -> impl Iterator<Item = Raw<'a, 't>> {
+        let is_object = self.shape() == Shape::Object;
+        self.inner(self.inside(if is_object { Shape::Object } else { Shape::Array }), usize::from(is_object))
+    }
+
+    /// The values in a range of nodes, each behind so many others.
+    fn inner(self, (mut at, end): (usize, usize), behind: usize) -> impl Iterator<Item = Raw<'a, 't>> {
         std::iter::from_fn(move || {
-            let item = Raw { tape: self.tape, at };
+            let item = Raw { tape: self.tape, at: at + behind };
             let node = (at < end).then(|| item.node()).flatten()?;
             at = node.next as usize;
             Some(item)

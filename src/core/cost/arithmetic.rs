@@ -53,11 +53,6 @@ fn parse(text: &str) -> Option<Decimal> {
     (at > start && is_digit(at - 1) && !has_zero_in_front).then_some(out)
 }
 
-/// Says whether a text is a JSON number.
-pub(super) fn is_number(text: &str) -> bool {
-    parse(text).is_some()
-}
-
 /// Parses an exponent; absurd ones are held where they still mean "nothing" and "far too much".
 fn exponent_of(text: &[u8]) -> Option<i64> {
     let (sign, digits) = match text {

@@ -1,291 +1,67 @@
-//! A JSON text as a flat tree of slices: one pass, one allocation, nothing copied. What reads raw usage is built on it.
-
-use std::cell::OnceCell;
+//! A record as JSON text, read in place: the index that derivation has, with the strings decoded that need it.
 
 use crate::core::error::{Error, Kind as ErrorKind, Result};
 use crate::core::json::unescape;
-use crate::core::limits::MAX_DEPTH;
+use crate::core::tape::{Raw, Shape, Tape};
 
-use super::arithmetic::{count_of, is_number};
-
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    Null,
-    True,
-    False,
-    Number,
-    String,
-    /// A string with escapes.
-    Escaped,
-    Array,
-    Object,
-}
-
-/// `key` and `span` are byte ranges; a string's include its quotes. `next` is the index behind the whole value.
-struct Node {
-    key: (u32, u32),
-    /// [`mark`] of the key, so that looking for a member compares one number per member.
-    mark: u32,
-    span: (u32, u32),
-    kind: Kind,
-    next: u32,
-    /// A string with escapes, once it was asked for.
-    decoded: OnceCell<Box<str>>,
-}
-
-/// Marks a key that has escapes: it must be decoded to be compared.
-const ESCAPED: u32 = u32::MAX;
-
-/// A number that tells most keys apart: length, first, middle and last byte.
-#[inline]
-fn mark(key: &[u8]) -> u32 {
-    let byte = |at: usize| u32::from(key.get(at).copied().unwrap_or_default());
-    let len = key.len();
-    (len as u32 & 0x7f) | byte(0) << 7 | byte(len / 2) << 15 | byte(len.wrapping_sub(1)) << 23
-}
-
-/// No container is open.
-const NONE: u32 = u32::MAX;
-
-/// Builds the nodes of one text. While a container is open, its `next` is the container around it: that is the stack.
-///
-/// It does less than `json::Tokens` and takes half the time, and parsing is most of what pricing a record costs.
-struct Parser<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    nodes: Vec<Node>,
-    open: u32,
-    depth: usize,
-}
-
-impl Parser<'_> {
-    #[inline]
-    fn peek(&mut self) -> Option<u8> {
-        loop {
-            match self.bytes.get(self.at) {
-                Some(b' ' | b'\n' | b'\r' | b'\t') => self.at += 1,
-                other => return other.copied(),
-            }
-        }
-    }
-
-    /// `None` is a fault at `self.at`.
-    fn run(&mut self) -> Option<()> {
-        let mut key = ((0, 0), 0);
-        loop {
-            let is_open = self.value(key)?;
-            let more = if is_open { self.first() } else { self.after()? };
-            match more {
-                None => return self.peek().is_none().then_some(()),
-                Some(Kind::Object) => key = self.key()?,
-                Some(_) => key = ((0, 0), 0),
-            }
-        }
-    }
-
-    /// Reads a value, or the beginning of a container that is not empty: then the answer is true.
-    fn value(&mut self, (key, mark): ((u32, u32), u32)) -> Option<bool> {
-        let start = self.peek().map(|_| self.at)?;
-        let kind = match *self.bytes.get(start)? {
-            b'{' => Kind::Object,
-            b'[' => Kind::Array,
-            b'"' if self.string()? => Kind::Escaped,
-            b'"' => Kind::String,
-            b't' => self.word(b"true", Kind::True)?,
-            b'f' => self.word(b"false", Kind::False)?,
-            b'n' => self.word(b"null", Kind::Null)?,
-            _ => self.number()?,
-        };
-        let own = self.nodes.len() as u32;
-        let is_container = matches!(kind, Kind::Object | Kind::Array);
-        let next = if is_container { self.open } else { own + 1 };
-        let span = (start as u32, self.at as u32);
-        self.nodes.push(Node { key, mark, span, kind, next, decoded: OnceCell::new() });
-        if !is_container {
-            return Some(false);
-        }
-        self.at += 1;
-        self.depth += 1;
-        self.open = own;
-        if self.depth > MAX_DEPTH {
-            return None;
-        }
-        let end = if kind == Kind::Object { b'}' } else { b']' };
-        Some(self.peek()? != end || self.close().is_none())
-    }
-
-    /// What stands in the container that was just opened.
-    fn first(&self) -> Option<Kind> {
-        self.nodes.get(self.open as usize).map(|n| n.kind)
-    }
-
-    /// Ends the innermost container.
-    fn close(&mut self) -> Option<()> {
-        self.at += 1;
-        let (end, behind) = (self.at as u32, self.nodes.len() as u32);
-        let node = self.nodes.get_mut(self.open as usize)?;
-        node.span.1 = end;
-        self.open = std::mem::replace(&mut node.next, behind);
-        self.depth -= 1;
-        Some(())
-    }
-
-    /// Goes on behind a value: what stands in the container that goes on, or `Some(None)` behind the one value.
-    fn after(&mut self) -> Option<Option<Kind>> {
-        loop {
-            let Some(kind) = self.first() else { return Some(None) };
-            match (self.peek()?, kind) {
-                (b',', kind) => {
-                    self.at += 1;
-                    return Some(Some(kind));
-                }
-                (b'}', Kind::Object) | (b']', Kind::Array) => self.close()?,
-                _ => return None,
-            }
-        }
-    }
-
-    /// Reads a key and its colon.
-    fn key(&mut self) -> Option<((u32, u32), u32)> {
-        if self.peek()? != b'"' {
-            return None;
-        }
-        let start = self.at;
-        let has_escapes = self.string()?;
-        let end = self.at;
-        if self.peek()? != b':' {
-            return None;
-        }
-        self.at += 1;
-        let mark = if has_escapes { ESCAPED } else { mark(self.bytes.get(start + 1..end - 1)?) };
-        Some(((start as u32, end as u32), mark))
-    }
-
-    /// Passes over a string, and says whether it has escapes.
-    fn string(&mut self) -> Option<bool> {
-        let mut has_escapes = false;
-        self.at += 1;
-        loop {
-            match *self.bytes.get(self.at)? {
-                b'"' => {
-                    self.at += 1;
-                    return Some(has_escapes);
-                }
-                b'\\' => {
-                    has_escapes = true;
-                    self.at += 2;
-                }
-                0..=0x1f => return None,
-                _ => self.at += 1,
-            }
-        }
-    }
-
-    fn word(&mut self, word: &[u8], kind: Kind) -> Option<Kind> {
-        let found = self.bytes.get(self.at..)?.starts_with(word);
-        self.at += if found { word.len() } else { 0 };
-        found.then_some(kind)
-    }
-
-    fn number(&mut self) -> Option<Kind> {
-        let rest = self.bytes.get(self.at..)?;
-        let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
-        let len = rest.iter().take_while(|b| matches!(b, b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b'E')).count();
-        let is_plain = digits == len && (digits == 1 || (digits > 1 && rest.first() != Some(&b'0')));
-        if !is_plain && !is_number(std::str::from_utf8(rest.get(..len)?).ok()?) {
-            return None;
-        }
-        self.at += len;
-        Some(Kind::Number)
-    }
-}
+use super::arithmetic::count_of;
 
 /// One parsed text.
 pub struct Doc<'a> {
-    text: &'a str,
-    nodes: Vec<Node>,
+    tape: Tape<'a>,
+    /// Strings with escapes, by their place in the text; there are hardly ever any.
+    decoded: Vec<(usize, Box<str>)>,
 }
 
 impl<'a> Doc<'a> {
     /// Parses a text that holds exactly one value. Duplicate keys and wrong escapes are not looked for: what comes here
-    /// was checked when it was stored, or written by JavaScript.
+    /// was checked when it was stored, or written by JavaScript. Callers in Rust may bring anything, so there the grammar is.
     pub fn parse(text: &'a str) -> Result<Self> {
-        let mut parser = Parser { bytes: text.as_bytes(), at: 0, nodes: Vec::with_capacity(40), open: NONE, depth: 0 };
-        let is_short = u32::try_from(text.len()).is_ok();
-        match parser.run() {
-            Some(()) if is_short => Ok(Doc { text, nodes: parser.nodes }),
-            _ => {
-                Err(Error::new(ErrorKind::NotJson, format!("not JSON at byte {}", parser.at)).with("offset", parser.at))
-            }
+        #[cfg(not(target_family = "wasm"))]
+        check(text)?;
+        let tape = Tape::new(text);
+        if tape.is_empty() {
+            return Err(Error::new(ErrorKind::NotJson, "not JSON"));
         }
+        let decoded = tape.escaped().map(|(at, quoted)| (at, unescape(quoted).into())).collect();
+        Ok(Doc { tape, decoded })
     }
 
     /// Returns the one value.
     pub fn root(&self) -> Json<'_> {
-        Json { doc: self, at: 0 }
+        Json { doc: self, raw: self.tape.root() }
     }
+}
 
-    #[inline]
-    fn key_is(&self, node: &Node, key: &str) -> bool {
-        if node.mark == ESCAPED {
-            return unescape(self.slice(node.key)) == key;
-        }
-        let (start, end) = node.key;
-        self.text.as_bytes().get(start as usize + 1..end as usize - 1) == Some(key.as_bytes())
-    }
-
-    fn slice(&self, (start, end): (u32, u32)) -> &str {
-        self.text.get(start as usize..end as usize).unwrap_or_default()
-    }
+#[cfg(not(target_family = "wasm"))]
+fn check(text: &str) -> Result<()> {
+    use crate::core::json::{Surrogates, Tokens};
+    let mut tokens = Tokens::new(text, Surrogates::Replace);
+    while tokens.next_token()?.is_some() {}
+    Ok(())
 }
 
 /// One value of a [`Doc`].
 #[derive(Clone, Copy)]
 pub struct Json<'d> {
     doc: &'d Doc<'d>,
-    at: usize,
+    raw: Raw<'d, 'd>,
 }
 
 impl<'d> Json<'d> {
-    fn node(self) -> Option<&'d Node> {
-        self.doc.nodes.get(self.at)
-    }
-
-    fn kind(self) -> Kind {
-        self.node().map_or(Kind::Null, |n| n.kind)
+    fn beside(self, raw: Raw<'d, 'd>) -> Json<'d> {
+        Json { doc: self.doc, raw }
     }
 
     /// Iterates over the items of an array or the values of an object.
     pub fn children(self) -> impl Iterator<Item = Json<'d>> {
-        let end = self.node().map_or(0, |n| n.next as usize);
-        let mut at = self.at + 1;
-        std::iter::from_fn(move || {
-            let child = Json { doc: self.doc, at };
-            if at >= end {
-                return None;
-            }
-            at = child.node().map_or(end, |n| n.next as usize);
-            Some(child)
-        })
+        self.raw.values().map(move |raw| self.beside(raw))
     }
 
     /// Returns a member of an object that is there and not null.
     pub fn get(self, key: &str) -> Option<Json<'d>> {
-        let nodes = &*self.doc.nodes;
-        let own = nodes.get(self.at)?;
-        if own.kind as u8 != Kind::Object as u8 {
-            return None;
-        }
-        let wanted = mark(key.as_bytes());
-        let (mut at, end) = (self.at + 1, own.next as usize);
-        while at < end {
-            let node = nodes.get(at)?;
-            if (node.mark == wanted || node.mark == ESCAPED) && self.doc.key_is(node, key) {
-                return (node.kind as u8 != Kind::Null as u8).then_some(Json { doc: self.doc, at });
-            }
-            at = node.next as usize;
-        }
-        None
+        let raw = self.raw.get(key)?;
+        (raw.shape() != Shape::Null).then_some(self.beside(raw))
     }
 
     /// Follows several names; an empty one stays where it is.
@@ -304,27 +80,27 @@ impl<'d> Json<'d> {
         keys.iter().find_map(|key| self.get(key))
     }
 
-    /// Returns the key under which this value stands, decoded.
+    /// Returns the key under which this value stands in an object, decoded.
     pub fn key(self) -> std::borrow::Cow<'d, str> {
-        self.node().map_or_else(Default::default, |n| unescape(self.doc.slice(n.key)))
+        unescape(self.raw.key())
     }
 
     /// Returns the text of a number, as written.
     #[inline(never)]
     pub fn number(self) -> Option<&'d str> {
-        let node = self.node()?;
-        (node.kind == Kind::Number).then(|| self.doc.slice(node.span))
+        (self.raw.shape() == Shape::Number).then(|| self.raw.text())
     }
 
     /// Returns a string, decoded.
     #[inline(never)]
     pub fn string(self) -> Option<&'d str> {
-        let node = self.node()?;
-        let quoted = self.doc.slice(node.span);
-        match node.kind {
-            Kind::String => quoted.get(1..quoted.len() - 1),
-            Kind::Escaped => Some(node.decoded.get_or_init(|| unescape(quoted).into())),
-            _ => None,
+        if self.raw.shape() != Shape::String {
+            return None;
+        }
+        let decoded = self.doc.decoded.iter().find(|(at, _)| *at == self.raw.start());
+        match decoded {
+            Some((_, decoded)) => Some(decoded),
+            None => self.text().get(1..self.text().len() - 1),
         }
     }
 
@@ -348,22 +124,22 @@ impl<'d> Json<'d> {
 
     /// Says whether this is `true`.
     pub fn is_true(self) -> bool {
-        self.kind() == Kind::True
+        self.text() == "true"
     }
 
     /// Says whether this is an object.
     pub fn is_object(self) -> bool {
-        self.kind() == Kind::Object
+        self.raw.shape() == Shape::Object
     }
 
     /// Says whether this is an array.
     pub fn is_array(self) -> bool {
-        self.kind() == Kind::Array
+        self.raw.shape() == Shape::Array
     }
 
     /// Returns the JSON text of an object, array, string or number.
     pub fn text(self) -> &'d str {
-        self.node().map_or("", |n| self.doc.slice(n.span))
+        self.raw.text()
     }
 
     /// Returns a member as a count: what is not a number of at least 0 is 0.
@@ -434,12 +210,13 @@ mod tests {
 
     /// Rebuilds the value from the tree.
     fn rebuilt(json: Json) -> serde_json::Value {
-        match json.kind() {
-            Kind::Object => json.children().map(|c| (c.key().into_owned(), rebuilt(c))).collect(),
-            Kind::Array => json.children().map(rebuilt).collect(),
-            Kind::Null => serde_json::Value::Null,
-            Kind::True | Kind::False => json.is_true().into(),
-            Kind::String | Kind::Escaped | Kind::Number => serde_json::from_str(json.text()).unwrap(),
+        match json.raw.shape() {
+            Shape::Object => json.children().map(|c| (c.key().into_owned(), rebuilt(c))).collect(),
+            Shape::Array => json.children().map(rebuilt).collect(),
+            Shape::Null => serde_json::Value::Null,
+            Shape::Bool => json.is_true().into(),
+            Shape::String => json.string().unwrap().into(),
+            Shape::Number => serde_json::from_str(json.text()).unwrap(),
         }
     }
 
