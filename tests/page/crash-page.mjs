@@ -47,14 +47,23 @@ try {
   await init();
   const round = new URLSearchParams(location.search).get("round");
   const sessions = {};
-  // Before anything of ours: a browser that finds its database broken says so to whoever asks first, and throws it away.
+  // A browser that finds its database broken throws it away. It says so to whoever asks first, or with the upgrade of the new one.
+  let isLost = false;
+  const { open } = IDBFactory.prototype;
+  IDBFactory.prototype.open = function (...args) {
+    const request = open.apply(this, args);
+    request.addEventListener("upgradeneeded", ({ dataLoss }) => (isLost ||= dataLoss === "total"));
+    return request;
+  };
   const present = await indexedDB.databases().then((all) => all.map(({ name }) => name).join(", ") || "no database", (error) => error.name);
-  if (present === "UnknownError") await post("/thrown-away", {});
+  isLost ||= present === "UnknownError";
   for (const kind of KINDS) {
     const warnings = [];
     const store = await SessionStore.open({ storage: { kind }, onWarning: (w) => warnings.push(w) });
     const { session, state } = await found(store, "s1");
-    state.warnings = warnings.filter((w) => w.code === "corrupt");
+    const isOfBrowser = kind === "indexeddb" && isLost;
+    if (isOfBrowser) await post("/thrown-away", {});
+    state.warnings = warnings.filter(({ code, message }) => code === "corrupt" && !(isOfBrowser && /threw|thrown away/.test(message)));
     state.present = present;
     state.durable = (await store.status()).durable;
     await post("/found", { kind, ...state });

@@ -373,32 +373,40 @@ test("PERSIST.8: an open that never answers ends in `timeout`", () => inContext(
   assert.equal(seen, "timeout");
 }));
 
-test("PERSIST.8: a database that the browser found broken and threw away opens, and the store says what may be gone", () => inContext(async (context) => {
-  const page = await tab(context);
-  const seen = await page.evaluate(async () => {
-    const { open } = IDBFactory.prototype;
-    // As Chromium does after a crash: the first try fails, the next one finds an empty database.
-    let failures = 1;
-    IDBFactory.prototype.open = function (...args) {
-      if (failures-- <= 0) return open.apply(this, args);
-      const request = new EventTarget();
-      Object.defineProperty(request, "error", { value: new DOMException("Internal error opening backing store for indexedDB.open.", "UnknownError") });
-      setTimeout(() => request.onerror?.(new Event("error")));
-      return request;
-    };
-    const before = warnings.length;
-    const store = await openStore({ kind: "indexeddb", name: "thrown-away" });
-    const { kind, durable, lastError } = await store.status();
-    const session = store.create("new");
-    await session.appendDurable("user/message", { text: "goes on" });
-    await store.dispose();
-    failures = 2;
-    const stillBroken = await codeOf(() => openStore({ kind: "indexeddb", name: "thrown-away" }));
-    IDBFactory.prototype.open = open;
-    return { warnings: warnings.slice(before).map(({ code }) => code), kind, durable, lastError: lastError?.code, stillBroken };
-  });
-  assert.deepEqual(seen, { warnings: ["corrupt"], kind: "indexeddb", durable: true, lastError: "corrupt", stillBroken: "storage" });
-}));
+for (const how of ["the first try to open it fails", "the upgrade says that all was lost"]) {
+  test(`PERSIST.8: a database that the browser found broken and threw away opens, and the store says what may be gone: ${how}`, () => inContext(async (context) => {
+    const page = await tab(context);
+    const seen = await page.evaluate(async (fails) => {
+      const { open } = IDBFactory.prototype;
+      // As Chromium does after a crash.
+      let faults = 1;
+      IDBFactory.prototype.open = function (...args) {
+        const isBroken = faults-- > 0;
+        if (isBroken && fails) {
+          const request = new EventTarget();
+          Object.defineProperty(request, "error", { value: new DOMException("Internal error opening backing store for indexedDB.open.", "UnknownError") });
+          setTimeout(() => request.onerror?.(new Event("error")));
+          return request;
+        }
+        const request = open.apply(this, args);
+        if (isBroken) request.addEventListener("upgradeneeded", (event) => Object.defineProperty(event, "dataLoss", { value: "total" }));
+        return request;
+      };
+      const before = warnings.length;
+      const store = await openStore({ kind: "indexeddb", name: "thrown-away" });
+      const { kind, durable, lastError } = await store.status();
+      const session = store.create("new");
+      await session.appendDurable("user/message", { text: "goes on" });
+      await store.dispose();
+      faults = 2;
+      const stillBroken = fails ? await codeOf(() => openStore({ kind: "indexeddb", name: "thrown-away" })) : "storage";
+      IDBFactory.prototype.open = open;
+      return { warnings: warnings.slice(before).map(({ code }) => code), kind, durable, lastError: lastError?.code, stillBroken };
+    }, how.startsWith("the first"));
+    assert.deepEqual(seen, { warnings: ["corrupt"], kind: "indexeddb", durable: true, lastError: "corrupt", stillBroken: "storage" });
+    assert.deepEqual(await readBack(page, { kind: "indexeddb", name: "thrown-away" }, "new"), ["goes on"]);
+  }));
+}
 
 test("C09: a session of a wiped store is `missing`, its export brings it back byte for byte, and the page sees whether it may stay", () => inContext(async (context) => {
   const page = await tab(context);

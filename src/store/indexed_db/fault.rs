@@ -34,7 +34,8 @@ impl Fault {
         }
     }
 
-    fn from_name(name: &str, message: &str) -> Self {
+    /// Names what a fault of this name means.
+    pub(super) fn from_name(name: &str, message: &str) -> Self {
         let kind = match name {
             "QuotaExceededError" | "NS_ERROR_DOM_QUOTA_REACHED" => Kind::Quota,
             "ConstraintError" => Kind::Conflict,

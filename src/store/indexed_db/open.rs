@@ -48,10 +48,15 @@ fn factory() -> Result<IdbFactory, Fault> {
 
 /// Sets the handlers of a request. JavaScript owns them, so that one that comes late still finds its function.
 fn listen(request: &IdbOpenDbRequest, signal: &Signal<Opened>, blocked: &Rc<Cell<bool>>) {
-    let own = request.clone();
+    let (own, sink) = (request.clone(), signal.clone());
     on(
         |f| request.set_onupgradeneeded(f),
-        move || {
+        move |event| {
+            if was_lost(event) {
+                // The empty one is made all the same; whoever opens again gets it, and has been told.
+                let lost = "the browser found the database broken and threw it away";
+                let _ = sink.send(Err(Fault::from_name("UnknownError", lost)));
+            }
             if let Some(db) = database(&own) {
                 // Fails only when the store is there already.
                 let _ = db.create_object_store(STORE);
@@ -61,7 +66,7 @@ fn listen(request: &IdbOpenDbRequest, signal: &Signal<Opened>, blocked: &Rc<Cell
     let (own, sink) = (request.clone(), signal.clone());
     on(
         |f| request.set_onsuccess(f),
-        move || {
+        move |_| {
             let Some(db) = database(&own) else { return };
             // Whoever waited has given up: a handle nobody holds would block every later upgrade.
             if let Err(Ok(late)) = sink.send(Ok(db)) {
@@ -72,20 +77,25 @@ fn listen(request: &IdbOpenDbRequest, signal: &Signal<Opened>, blocked: &Rc<Cell
     let (own, sink) = (request.clone(), signal.clone());
     on(
         |f| request.set_onerror(f),
-        move || {
+        move |_| {
             let _ = sink.send(Err(Fault::from_exception(own.error().ok().flatten())));
         },
     );
     let blocked = Rc::clone(blocked);
-    on(|f| request.set_onblocked(f), move || blocked.set(true));
+    on(|f| request.set_onblocked(f), move |_| blocked.set(true));
 }
 
-fn on(set: impl FnOnce(Option<&Function>), work: impl FnOnce() + 'static) {
+/// Chromium says with the upgrade that there was a database before, of which nothing is left.
+fn was_lost(upgrade: &Event) -> bool {
+    Reflect::get(upgrade, &"dataLoss".into()).is_ok_and(|amount| amount.as_string().as_deref() == Some("total"))
+}
+
+fn on(set: impl FnOnce(Option<&Function>), work: impl FnOnce(&Event) + 'static) {
     let handler = Closure::once_into_js(move |event: Event| {
         // An unhandled error event of a request would reach the page's own error reporting.
         event.prevent_default();
         event.stop_propagation();
-        work();
+        work(&event);
     });
     set(handler.dyn_ref());
 }
