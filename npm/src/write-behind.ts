@@ -4,7 +4,7 @@ import type { RawWriteBehind } from "./glue.js";
 
 export type WriteOutcome = "stored" | "conflict" | "failed" | "refused";
 
-/** What to do next, in order. `src/store/write_behind.rs` says what each means. */
+/** What to do next, in order. `src/store/write_behind/protocol.rs` says what each means. */
 export type WriteStep =
   | { do: "admit"; token: number }
   | { do: "write"; from: number; to: number }

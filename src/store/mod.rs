@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn every_backend_file_is_in_the_table() {
-        let helpers = ["mod.rs", "layout.rs", "segment.rs", "signal.rs", "write_behind.rs", "conformance.rs", "crc.rs"];
+        let helpers = ["mod.rs", "layout.rs", "segment.rs", "signal.rs", "write_behind", "conformance.rs", "crc.rs"];
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/store");
         for entry in std::fs::read_dir(folder).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
