@@ -3,6 +3,8 @@ import { call, onStart } from "./runtime.js";
 
 /** Events of the type are written at once. */
 export const URGENT = 2;
+/** What is above the flags is the number of a built-in type. */
+const NUMBER = 8;
 
 const known = new Map<string, number>();
 
@@ -14,6 +16,11 @@ export function eventClass(type: string): number {
     if (flags !== 0) known.set(type, flags);
   }
   return flags;
+}
+
+/** The number of a built-in type; 0 for any other. */
+export function builtinNumber(type: string): number {
+  return Math.floor(eventClass(type) / NUMBER);
 }
 
 /** What was declared, for an instance that comes after this one. */

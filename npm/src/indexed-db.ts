@@ -1,16 +1,14 @@
 // Batches on a live IndexedDB handle, issued from here: a call that the module makes into IndexedDB costs several times as much.
 // What goes wrong, other than a check, is the module's to sort out: it opens anew, tries once more and names the fault.
-import type { KeyValueBackend } from "../types/index.js";
 import { SessionLogError } from "./errors.js";
-
-type Batch = Parameters<KeyValueBackend["transact"]>[0];
+import type { Batch } from "./segments.js";
 
 /** The object store's name, as the module has it. */
 const STORE = "kv";
 
 const conflict = (key: string): SessionLogError => new SessionLogError("conflict", "another writer was first", { key });
 
-/** Whether the key of a check for absence is put once and deleted never: then the database itself refuses a second one. */
+/** Whether the key of a check for absence is put once and deleted never: the database itself refuses a second one then. */
 function isAdded(batch: Batch, key: string): boolean {
   return batch.deletes?.includes(key) !== true && batch.puts?.filter(([put]) => put === key).length === 1;
 }
@@ -37,15 +35,26 @@ export function isPlainBatch(batch: Batch): boolean {
 export function transactOn(db: IDBDatabase, batch: Batch, isStrict: boolean): Promise<boolean> {
   return new Promise((resolve, reject) => {
     let verdict: SessionLogError | null = null;
+    /** The key of the one check, when the last request makes it. */
+    let last: string | null = null;
+    let hasFailed = false;
     let transaction: IDBTransaction;
     try {
       transaction = db.transaction(STORE, "readwrite", { durability: isStrict ? "strict" : "relaxed" });
     } catch {
       return resolve(false);
     }
-    transaction.oncomplete = () => resolve(true);
+    transaction.oncomplete = () => resolve(!hasFailed);
+    transaction.onerror = () => {
+      hasFailed = true;
+    };
     // Quota fires only this one.
-    transaction.onabort = () => (verdict === null ? resolve(false) : reject(verdict));
+    transaction.onabort = () => {
+      // A request that fails while its transaction is being committed has no error of its own.
+      if (last !== null && transaction.error?.name === "ConstraintError") verdict ??= conflict(last);
+      if (verdict === null) resolve(false);
+      else reject(verdict);
+    };
     const refuse = (key: string): void => {
       verdict ??= conflict(key);
       try {
@@ -67,17 +76,21 @@ export function transactOn(db: IDBDatabase, batch: Batch, isStrict: boolean): Pr
           if (!isSame(request.result, equals)) refuse(key);
         };
       }
-      for (const key of batch.deletes ?? []) store.delete(key);
+      if (batch.deleted !== undefined) store.delete(IDBKeyRange.bound(...batch.deleted, false, true));
+      else for (const key of batch.deletes ?? []) store.delete(key);
+      for (const [key, value] of batch.puts ?? []) if (!added.has(key)) store.put(value, key);
       for (const [key, value] of batch.puts ?? []) {
-        if (!added.has(key)) {
-          store.put(value, key);
-          continue;
-        }
+        if (!added.has(key)) continue;
         store.add(value, key).onerror = (event) => {
           event.stopPropagation();
           if ((event.target as IDBRequest).error?.name === "ConstraintError") verdict ??= conflict(key);
         };
       }
+      if (added.size !== 1 || batch.checks?.length !== 1) return;
+      // Saves the way there and back that the database takes to ask whether more will come: a third of the time of a write. Only
+      // where the request that may be refused is the last one: Firefox writes the others when it is not.
+      last = batch.checks[0]?.key ?? null;
+      transaction.commit?.();
     } catch {
       try {
         transaction.abort();

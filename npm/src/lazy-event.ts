@@ -25,6 +25,10 @@ class Payload extends Given {
     return event.#data;
   }
 
+  static text(event: object): string | null {
+    return #text in event ? event.#text : null;
+  }
+
   static set(event: Payload, data: unknown): void {
     event.#text = null;
     event.#data = data;
@@ -42,6 +46,11 @@ const member: PropertyDescriptor & ThisType<Payload> = {
     Payload.set(this, data);
   },
 };
+
+/** The payload of an event as it was stored; null when somebody has read it. */
+export function payloadText(event: object): string | null {
+  return Payload.text(event);
+}
 
 export function lazyEvent(id: string, sessionId: string, seq: number, at: number, type: string, text: string): SessionEvent {
   const event = { id, sessionId, seq, at, type };

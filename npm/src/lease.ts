@@ -6,6 +6,8 @@ import type { StorePeers } from "../types/index.js";
 export interface Lease {
   /** Whether this tab writes. */
   readonly held: boolean;
+  /** Whether nobody else can: a lock says so, and none has taken it away. */
+  isSole?(): boolean;
   release(): void;
 }
 
@@ -15,15 +17,30 @@ interface Locks {
 
 const locksOf = (): Locks | undefined => (globalThis as { navigator?: { locks?: Locks } }).navigator?.locks;
 
+interface Held {
+  isSole(): boolean;
+  release(): void;
+}
+
 /** Holds a lock until `release` is called; null when it is not free (or, with a time, did not become so). */
-async function hold(locks: Locks, name: string, options: { ifAvailable?: boolean; signal?: AbortSignal }): Promise<(() => void) | null> {
+async function hold(locks: Locks, name: string, options: { ifAvailable?: boolean; signal?: AbortSignal }): Promise<Held | null> {
+  let isSole = true;
   let release: () => void = () => {};
-  const held = new Promise<void>((resolve) => (release = resolve));
+  const held = new Promise<void>((resolve) => {
+    release = () => {
+      isSole = false;
+      resolve();
+    };
+  });
   return new Promise((resolve, reject) => {
     locks.request(name, options, (lock) => {
-      resolve(lock === null ? null : release);
+      resolve(lock === null ? null : { isSole: () => isSole, release });
       return lock === null ? undefined : held;
-    }).catch(reject);
+    }).catch((thrown: unknown) => {
+      // Somebody stole it.
+      isSole = false;
+      reject(thrown);
+    });
   });
 }
 
@@ -35,29 +52,30 @@ export async function takeLease(name: string | null, waitMs: number, onLead: () 
   const locks = locksOf();
   if (name === null || locks === undefined) return { held: true, release: () => {} };
   const free = await hold(locks, name, { ifAvailable: true });
-  if (free !== null) return { held: true, release: free };
+  if (free !== null) return { held: true, ...free };
   const waiting = new AbortController();
   const later = hold(locks, name, { signal: waiting.signal });
   if (waitMs > 0) {
     const won = await inTime(later, waitMs);
-    if (won !== null) return { held: true, release: won };
+    if (won !== null) return { held: true, ...won };
   }
   let ended = false;
-  let release: (() => void) | null = null;
+  let own: Held | null = null;
   later.then(
     (won) => {
-      release = won;
-      if (ended) won?.();
+      own = won;
+      if (ended) won?.release();
       else if (won !== null) onLead();
     },
     () => {},
   );
   return {
     held: false,
+    isSole: () => own?.isSole() === true,
     release: () => {
       ended = true;
       waiting.abort();
-      release?.();
+      own?.release();
     },
   };
 }

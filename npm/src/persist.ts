@@ -3,12 +3,15 @@ import type { KeyValueBackend } from "../types/index.js";
 import type { RawSession } from "./glue.js";
 import { SessionLogError, toError } from "./errors.js";
 import { call } from "./runtime.js";
-import { backOff, firstFence, formatRecord, keys, eraseLast, mergeSmall, segmentBatches, takeOverFrom, type Batch } from "./segments.js";
+import { backOff, firstFence, formatRecord, keys, eraseLast, mergeSmall, replaceRun, segmentBatches, SMALL, takeOverFrom, type Batch } from "./segments.js";
 import { encodeCheckpoint, encodeHeader, readLog, type Header } from "./stored.js";
 import { WriteBehind, type WriteOutcome, type WriteStep } from "./write-behind.js";
 
 /** This many segments of one flush each are worth merging. */
 const MERGE_AFTER = 256;
+
+/** What is merged grows no larger than this (src/store/layout.rs decides). */
+const MERGED = 1024 * 1024;
 
 /** A record that can wait is written this often at most. */
 const RECORD_MS = 500;
@@ -19,6 +22,8 @@ export interface WriterHost {
   readonly backend: KeyValueBackend;
   /** A store that finishes before it returns, and outlives the process: everything is written before the call ends. */
   readonly storeFirst: boolean;
+  /** Whether a lock keeps everybody else from writing, so that the database need not be asked each time. */
+  isSole(): boolean;
   /** The session's record as it is to be stored beside the log. */
   recordBytes(): Uint8Array;
   /** Events that another writer stored were put in before ours: those from `from` up to `to`, save the ones in `ours`. */
@@ -30,8 +35,8 @@ export interface WriterHost {
 
 /** An event that is to be stored before anyone sees it. */
 export interface Candidate {
-  /** Puts it at the end of the log. */
-  admit(): void;
+  /** Puts it at the end of the log; returns its id. */
+  admit(): string;
   /** It may be seen. */
   reveal(): void;
   /** It is off the log again. */
@@ -40,8 +45,6 @@ export interface Candidate {
 
 interface Waiter {
   candidate?: Candidate;
-  /** Number of events the log has with the admitted candidate. */
-  length?: number;
   id?: string;
   resolve(): void;
   reject(error: SessionLogError): void;
@@ -56,6 +59,8 @@ export class Writer {
   #host: WriterHost;
   #machine = new WriteBehind();
   #fence: Uint8Array | null;
+  /** The fence of the last write that was stored. */
+  #proven: Uint8Array | null = null;
   #isNew: boolean;
   #recordDirty: boolean;
   #record: Promise<void> | null = null;
@@ -68,6 +73,10 @@ export class Writer {
   #busy: Promise<void> | null = null;
   #flushes = 0;
   #mergeDue = false;
+  /** Small segments that this writer stored one behind the other since the last merge. */
+  #small = { firstSeqs: [] as number[], end: 0, bytes: 0 };
+  /** Whether the store may hold small segments before those. */
+  #isMergeOwed: boolean;
   /** Writes in a row that another writer was faster than. */
   #conflicts = 0;
   #mergeFrom = 0;
@@ -81,6 +90,7 @@ export class Writer {
     this.header = header;
     this.#fence = fence;
     this.#isNew = fence === null;
+    this.#isMergeOwed = !this.#isNew;
     this.#recordDirty = this.#isNew;
     this.durable = stored;
     this.#machine.loaded(stored);
@@ -99,6 +109,10 @@ export class Writer {
   /** The fence that this writer writes under; the session is in the store once this is known. */
   get fence(): Uint8Array {
     return this.#fence ?? firstFence();
+  }
+
+  get #isFenceProven(): boolean {
+    return this.#fence !== null && this.#proven === this.#fence;
   }
 
   /** The record changed; when it can wait it does not go with every write. */
@@ -237,10 +251,8 @@ export class Writer {
   #admit(token: number): void {
     const waiter = this.#waiting.get(token);
     if (waiter?.candidate === undefined) return;
-    waiter.candidate.admit();
-    waiter.length = this.#length;
+    waiter.id = waiter.candidate.admit();
     this.#admitted = waiter;
-    waiter.id = call(() => this.#host.raw.event_id((waiter.length as number) - 1)) ?? "";
   }
 
   #release(token: number, how: "reveal" | "withdraw"): void {
@@ -288,30 +300,66 @@ export class Writer {
 
   #write(from: number, to: number): void {
     if (this.#host.storeFirst) return this.#writeNow(this.#batches(from, to));
-    this.#start(
-      (async () => {
-        await this.#creating?.catch(() => {});
-        await this.#merge();
-        const batches = this.#batches(from, to);
-        for (const batch of batches) await this.#host.backend.transact(batch);
-      })().then(
-        () => this.#behind(() => this.#wrote()),
-        (thrown: unknown) => this.#behind(() => this.#failed(thrown)),
-      ),
-    );
+    this.#start(this.#writeSoon(from, to));
+  }
+
+  async #writeSoon(from: number, to: number): Promise<void> {
+    let thrown: unknown = null;
+    try {
+      if (this.#creating !== null) await this.#creating.catch(() => {});
+      if (this.#mergeDue) await this.#merge();
+      const isFirst = this.#isNew;
+      const { bytes, batches } = this.#batches(from, to);
+      for (const batch of batches) await this.#host.backend.transact(batch);
+      // Damaged lines may ride along in the first one, and memory has those elsewhere.
+      if (!isFirst) this.#remember(from, to, bytes);
+    } catch (failure) {
+      thrown = failure ?? new SessionLogError("storage", "the storage failed without a reason");
+    }
+    this.#behind(() => (thrown === null ? this.#wrote() : this.#failed(thrown)));
   }
 
   /** Goes before a write, never beside one. One that fails costs nothing: what it may have done shows as a conflict. */
   async #merge(): Promise<void> {
-    if (!this.#mergeDue || this.#fence === null) return;
+    if (this.#fence === null) return;
     this.#mergeDue = false;
+    const { backend, id, raw } = this.#host;
+    const { firstSeqs, end, bytes } = this.#small;
+    const fits = bytes <= Math.min(MERGED, backend.maxValueBytes ?? MERGED) && firstSeqs.length + 2 <= (backend.maxBatch ?? MERGE_AFTER);
+    const isAtHand = !this.#isMergeOwed && fits && firstSeqs.length > MERGE_AFTER / 2;
+    this.#forgetSmall();
     try {
-      const { fence, next } = await mergeSmall(this.#host.backend, this.#host.id, this.#fence, this.#mergeFrom);
+      if (isAtHand) {
+        this.#fence = await replaceRun(backend, id, this.#fence, firstSeqs, call(() => raw.lines(firstSeqs[0] as number, end)));
+        this.#mergeFrom = end;
+        return;
+      }
+      const { fence, next } = await mergeSmall(backend, id, this.#fence, this.#mergeFrom);
       this.#fence = fence;
       this.#mergeFrom = next;
+      this.#isMergeOwed = false;
     } catch {
       // The next write says what is wrong, if anything is.
     }
+  }
+
+  #forgetSmall(): void {
+    this.#small = { firstSeqs: [], end: 0, bytes: 0 };
+  }
+
+  /** Remembers what was stored, for a merge. */
+  #remember(from: number, to: number, bytes: number): void {
+    const isSmall = bytes < SMALL;
+    const isNext = this.#small.firstSeqs.length === 0 || this.#small.end === from;
+    if (!isSmall || !isNext) {
+      // What came before has a neighbour that the store knows best.
+      this.#isMergeOwed ||= this.#small.firstSeqs.length > 0;
+      this.#forgetSmall();
+    }
+    if (!isSmall) return;
+    this.#small.firstSeqs.push(from);
+    this.#small.end = to;
+    this.#small.bytes += bytes;
   }
 
   /** Nobody is there to catch what happens behind a caller's back: after an internal fault those who wait are told, and that is all. */
@@ -328,7 +376,7 @@ export class Writer {
     }
   }
 
-  #batches(from: number, to: number): Batch[] {
+  #batches(from: number, to: number): { bytes: number; batches: Batch[] } {
     const { id, raw, backend } = this.#host;
     const lines = call(() => raw.lines(from, to));
     // Lines that could not be read when the session was imported ride along once, so that they are never lost.
@@ -337,10 +385,11 @@ export class Writer {
     const checkpoint = call(() => raw.checkpoint(from, to));
     if (checkpoint !== undefined) extra.puts?.push([keys.checkpoint(id), encodeCheckpoint(checkpoint)]);
     if (this.#isRecordDue) this.#recordTaken();
-    return segmentBatches(backend, id, this.#fence ?? firstFence(), from, joinBytes([lines, damaged]), extra);
+    const fence = this.#isFenceProven && this.#host.isSole() ? null : (this.#fence ?? firstFence());
+    return { bytes: lines.length, batches: segmentBatches(backend, id, fence, from, joinBytes([lines, damaged]), extra) };
   }
 
-  #writeNow(batches: Batch[]): void {
+  #writeNow({ batches }: { batches: Batch[] }): void {
     try {
       for (const batch of batches) void this.#host.backend.transact(batch);
     } catch (thrown) {
@@ -351,6 +400,7 @@ export class Writer {
 
   #wrote(): void {
     this.#fence ??= firstFence();
+    this.#proven = this.#fence;
     this.#isNew = false;
     this.#conflicts = 0;
     this.lastError = null;
@@ -379,6 +429,8 @@ export class Writer {
       if (this.#conflicts > 1) await backOff(this.#conflicts);
       const { fence, unbroken } = await takeOverFrom(backend, id, this.#fence);
       this.#fence = fence;
+      this.#isMergeOwed = true;
+      this.#forgetSmall();
       // Whoever took over in between may have built on what is in doubt: then it stays.
       if (this.#doubtful.size > 0 && unbroken) await eraseLast(backend, id, fence, this.#doubtful, this.durable);
       this.#doubtful.clear();

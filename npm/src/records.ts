@@ -1,6 +1,7 @@
 // Records beside the logs: one small value per session, enough to list it without reading an event.
 import type { JsonValue, Session, SessionEvent, SessionRecord, SessionSummary } from "../types/index.js";
 import { SessionLogError } from "./errors.js";
+import { payloadText } from "./lazy-event.js";
 import { call } from "./runtime.js";
 import { toText } from "./values.js";
 
@@ -45,22 +46,27 @@ export function changed(entry: Entry, change: Change): Entry {
   return text === "{}" ? entry : { ...entry, record: call((module) => module.raw_record_set(entry.record, text)) };
 }
 
-const unsettled = new WeakMap<Entry, { base: Entry; change: LaterChange }>();
+/** What nobody has looked at yet of entries that were changed. */
+const unsettled = new WeakMap<Entry, LaterChange>();
 
 /** The same, worked out when somebody looks at it: most changes are overtaken by the next one before that. */
 export function changedLater(entry: Entry, change: LaterChange): Entry {
-  const { base, change: before } = unsettled.get(entry) ?? { base: entry, change: {} };
-  const all = { ...before, ...change };
+  const pending = unsettled.get(entry);
+  if (pending !== undefined) {
+    Object.assign(pending, change);
+    return entry;
+  }
+  const all = { ...change };
   const later: Entry = {
     archived: entry.archived, unarchivedAt: entry.unarchivedAt, events: entry.events,
     get record(): string {
-      const { record } = changed(base, Object.fromEntries(Object.entries(all).map(([field, value]) => [field, typeof value === "function" ? value() : value])));
+      const { record } = changed(entry, Object.fromEntries(Object.entries(all).map(([field, value]) => [field, typeof value === "function" ? value() : value])));
       unsettled.delete(later);
       Object.defineProperty(later, "record", { value: record, enumerable: true });
       return record;
     },
   };
-  unsettled.set(later, { base, change: all });
+  unsettled.set(later, all);
   return later;
 }
 
@@ -119,8 +125,9 @@ export function summaryOf(entry: Entry, live: Session | undefined): SessionSumma
 export function changeOf(event: SessionEvent, record: () => SessionRecord): LaterChange | null {
   switch (event.type) {
     case "user/message": {
-      const { text } = event.data;
-      if (record()["first_preview"] !== "" && typeof text === "string") return { last_prompt: () => fold(text) };
+      const stored = payloadText(event);
+      // Most prompts are followed by another one before anybody asks for the last.
+      if (stored !== null && record()["first_preview"] !== "") return { last_prompt: () => textOf(JSON.parse(stored) as SessionEvent<"user/message">["data"]) };
       const folded = textOf(event.data);
       return { last_prompt: folded, ...(record()["first_preview"] === "" ? { first_preview: folded.slice(0, 400) } : {}) };
     }

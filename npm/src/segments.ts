@@ -3,7 +3,8 @@ import type { KeyValueBackend } from "../types/index.js";
 import { SessionLogError, toError } from "./errors.js";
 import { call } from "./runtime.js";
 
-export type Batch = Parameters<KeyValueBackend["transact"]>[0];
+/** `deleted` is a range that holds the keys of `deletes` and no others that exist: a store of ours may take it for them. */
+export type Batch = Parameters<KeyValueBackend["transact"]>[0] & { deleted?: readonly [string, string] };
 type Check = NonNullable<Batch["checks"]>[number];
 type Put = NonNullable<Batch["puts"]>[number];
 
@@ -15,7 +16,7 @@ export interface Segment { firstSeq: number; lines: Uint8Array; /** False when p
 /** Most puts of one batch when the backend names no limit. */
 const MAX_BATCH = 1000;
 /** Segments under this are merged (src/store/layout.rs decides). */
-const SMALL = 32 * 1024;
+export const SMALL = 32 * 1024;
 /** How many segments one read brings; keeps memory flat on long sessions. */
 const PAGE = 64;
 
@@ -83,16 +84,19 @@ function sameBytes(a: Fence, b: Fence): boolean {
 }
 
 /**
- * Batches that write one segment, in order; the last one commits it. Every batch checks the fence and that nobody has
- * written at this place. `extra` goes with the committing batch: the header and record of a new session, for example.
+ * Batches that write one segment, in order; the last one commits it. Every batch checks that nobody has written at this place,
+ * and the fence, unless there is none given. `extra` goes with the committing batch: the header and record of a new session,
+ * for example.
  */
-export function segmentBatches(backend: KeyValueBackend, id: string, fence: Uint8Array, firstSeq: number, lines: Uint8Array, extra: Batch = {}): Batch[] {
-  const fenceKey = keys.fence(id);
-  const puts = call((m) => m.raw_segment_puts(id, firstSeq, lines, backend.maxValueBytes ?? 2 ** 31)) as Put[];
-  const [head, ...rest] = puts as [Put, ...Put[]];
-  const isFenceNew = extra.puts?.some(([key]) => key === fenceKey) === true;
+export function segmentBatches(backend: KeyValueBackend, id: string, fence: Fence, firstSeq: number, lines: Uint8Array, extra: Batch = {}): Batch[] {
+  const [head, ...rest] = segmentPuts(backend, id, firstSeq, lines);
   const checks: Check[] = [{ key: head[0], equals: null }];
-  if (!isFenceNew) checks.unshift({ key: fenceKey, equals: fence });
+  let isFenceNew = false;
+  if (fence !== null) {
+    const fenceKey = keys.fence(id);
+    isFenceNew = extra.puts?.some(([key]) => key === fenceKey) === true;
+    if (!isFenceNew) checks.unshift({ key: fenceKey, equals: fence });
+  }
   const own: Batch = {
     checks: [...(extra.checks ?? []), ...checks],
     puts: [...rest, head, ...(extra.puts ?? [])],
@@ -105,6 +109,13 @@ export function segmentBatches(backend: KeyValueBackend, id: string, fence: Uint
   const ahead: Batch[] = [];
   for (let i = 0; i < rest.length; i += limit) ahead.push({ checks: isFenceNew ? [] : checks, puts: rest.slice(i, i + limit) });
   return [...ahead, { ...own, puts: [head, ...(extra.puts ?? [])] }];
+}
+
+/** The first piece of a segment, and the others when it is over the backend's limit. */
+function segmentPuts(backend: KeyValueBackend, id: string, firstSeq: number, lines: Uint8Array): [Put, ...Put[]] {
+  const limit = backend.maxValueBytes ?? 2 ** 31;
+  if (lines.length <= limit) return [[keys.segment(id, firstSeq), lines]];
+  return call((m) => m.raw_segment_puts(id, firstSeq, lines, limit)) as [Put, ...Put[]];
 }
 
 /** Writes one segment; `conflict` when another writer took over or was first. */
@@ -127,8 +138,7 @@ export async function eraseLast(backend: KeyValueBackend, id: string, fence: Uin
   const checks = [{ key: keys.fence(id), equals: fence }];
   if (start === 0) return void (await backend.transact({ checks, deletes: [key] }));
   // Shorter than what stood there, but perhaps still longer than one value.
-  const puts = call((m) => m.raw_segment_puts(id, last.firstSeq, last.lines.slice(0, start), backend.maxValueBytes ?? 2 ** 31)) as Put[];
-  await backend.transact({ checks, puts });
+  await backend.transact({ checks, puts: segmentPuts(backend, id, last.firstSeq, last.lines.slice(0, start)) });
 }
 
 /** The segment that holds `seq`, or the last one before it. */
@@ -188,15 +198,24 @@ export async function mergeSmall(backend: KeyValueBackend, id: string, fence: Ui
     lines.set(segment.lines, at);
     at += segment.lines.length;
   }
-  const segmentKeys = run.map((segment) => keys.segment(id, segment.firstSeq));
-  const raised = call((m) => m.raw_next_fence(fence));
-  await backend.transact({
-    checks: [{ key: keys.fence(id), equals: fence }],
-    deletes: segmentKeys.slice(1),
-    puts: [[keys.fence(id), raised], [segmentKeys[0] as string, lines]],
-  });
+  const raised = await replaceRun(backend, id, fence, run.map((segment) => segment.firstSeq), lines);
   // There may be another run behind this one.
   return { fence: raised, next: (run[0] as Segment).firstSeq };
+}
+
+/** The same for neighbouring segments whose lines are at hand, none of which is in pieces. Returns the new fence. */
+export async function replaceRun(backend: KeyValueBackend, id: string, fence: Uint8Array, firstSeqs: number[], lines: Uint8Array): Promise<Uint8Array> {
+  const segmentKeys = firstSeqs.map((firstSeq) => keys.segment(id, firstSeq));
+  const [head, second] = segmentKeys as [string, string];
+  const raised = call((m) => m.raw_next_fence(fence));
+  const batch: Batch = {
+    checks: [{ key: keys.fence(id), equals: fence }],
+    deletes: segmentKeys.slice(1),
+    deleted: [second, `${segmentKeys.at(-1)}\0`],
+    puts: [[keys.fence(id), raised], [head, lines]],
+  };
+  await backend.transact(batch);
+  return raised;
 }
 
 /**

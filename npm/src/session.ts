@@ -13,7 +13,7 @@ import { Listeners, type DeliveryQueue } from "./listeners.js";
 import { joinBytes, Writer, type Candidate, type WriterHost } from "./persist.js";
 import { takeOver } from "./segments.js";
 import { readEvents, readLog, readSound, type Header } from "./stored.js";
-import { eventClass, URGENT } from "./event-types.js";
+import { builtinNumber, eventClass, URGENT } from "./event-types.js";
 import type { Rescrubbed } from "./rescrub.js";
 import { call } from "./runtime.js";
 import { filterOf } from "./scrub.js";
@@ -47,6 +47,8 @@ export interface SessionHome {
   /** The record's count of events is written with what else changes in it; who leaves brings it up to date. */
   countEvents(session: Session): void;
   detach(session: Session): void;
+  /** Whether a lock keeps everybody else from writing it. */
+  isSole(session: Session): boolean;
   /** Events reached the store. */
   stored(session: Session): void;
   /** Why nobody can write here; null when another writer is the only reason. */
@@ -60,6 +62,8 @@ export interface SessionHome {
 const OPEN_BRACE = 123;
 const MEDIA_TYPE = /^[a-z0-9!#$&^_.+-]{1,60}\/[a-z0-9!#$&^_.+-]{1,80}$/i;
 const ID_LENGTH = 16;
+/** So many ids are drawn in one go. */
+const IDS_AT_ONCE = 64;
 
 type Options = { repair?: boolean };
 
@@ -115,6 +119,7 @@ export class Session {
       raw,
       backend: home.backend,
       storeFirst: home.storeFirst,
+      isSole: () => home.isSole(this),
       recordBytes: () => home.recordBytes(this),
       rebased: (from, to, ours, visible) => this.#rebased(from, to, ours, visible),
       warn: home.warn,
@@ -272,18 +277,31 @@ export class Session {
   /** Puts an event into the log in memory; nobody has seen it yet. */
   #put(type: string, text: string): SessionEvent {
     const at = this.#home.now();
-    const id = call(() => this.#raw.append(type, text, at));
-    // Only now: a caller's random source may have come back and appended before.
-    const seq = call(() => this.#raw.len()) - 1;
-    if (text.includes('"blob"')) void this.loadBlobs();
+    const number = builtinNumber(type);
+    // A caller's random source may come back here and append before.
+    while (this.#ids.length === this.#idsUsed) this.#drawIds();
+    const id = this.#ids.slice(this.#idsUsed, (this.#idsUsed += ID_LENGTH));
+    const seq = call(() => (number > 0 ? this.#raw.append_builtin(number, text, at) : this.#raw.append(type, text, at)));
+    // Rare letters first, so that the search is quick; what else has these costs no more than a look.
+    if (text.includes('blob"')) void this.loadBlobs();
     return lazyEvent(id, this.id, seq, at, type, text);
   }
+
+  #drawIds(): void {
+    const drawn = call(() => this.#raw.draw_ids(IDS_AT_ONCE));
+    this.#ids = this.#ids.slice(this.#idsUsed) + drawn;
+    this.#idsUsed = 0;
+  }
+  /** Ids of events to come, as the module has them. */
+  #ids = "";
+  #idsUsed = 0;
 
   #candidate(type: string, text: string): Candidate & { event: SessionEvent } {
     const candidate = {
       event: undefined as unknown as SessionEvent,
       admit: () => {
         candidate.event = this.#put(type, text);
+        return candidate.event.id;
       },
       reveal: () => {
         // After a reload the event may stand behind those of another writer.

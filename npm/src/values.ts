@@ -130,79 +130,79 @@ export function findFault(root: unknown, repair = false): Fault | null {
 }
 
 // The stack of the quick walk: kept from call to call, emptied of what it held.
-const parents: Array<object | null> = [];
-const parentKeys: Array<string[] | null> = [];
-const parentNext: number[] = [];
+const waiting: Array<object | null> = [];
+const depths: number[] = [];
 /** A member that is an accessor may come back here. */
 let isWalking = false;
 
-/** Whether a value is surely lossless; what this is not sure of (a fault, another realm's object) `findFault` looks at again. */
-function isSurelyLossless(root: unknown, repair: boolean): boolean {
-  if (isWalking) return false;
-  let depth = 0;
+/**
+ * Whether a value is surely lossless, the well-formedness of its strings aside; what this is not sure of (a fault, another
+ * realm's object) `findFault` looks at again.
+ */
+function isSurelyLossless(root: unknown): boolean {
+  if (isWalking || typeof root !== "object" || root === null) return false;
+  let count = 1;
   isWalking = true;
+  waiting[0] = root;
+  depths[0] = 1;
   try {
-    let value = root;
-    let at: object | null = null;
-    let keys: string[] | null = null;
-    let length = 0;
-    let next = 0;
-    for (;;) {
-      switch (typeof value) {
-        case "string":
-          if (!repair && !isWellFormed(value)) return false;
-          break;
-        case "number":
-          // Not finite, or -0.
-          if (value - value !== 0 || (value === 0 && 1 / value < 0)) return false;
-          break;
-        case "boolean":
-          break;
-        case "object": {
-          if (value === null) break;
-          if (depth >= MAX_DEPTH) return false;
-          const isList = Array.isArray(value);
-          const own = Object.keys(value);
-          if (isList ? own.length !== (value as unknown[]).length : !isOwnRealmsPlain(value, own, repair)) return false;
-          parents[depth] = at;
-          parentKeys[depth] = keys;
-          parentNext[depth++] = next;
-          at = value;
-          keys = isList ? null : own;
-          length = own.length;
-          next = 0;
-          break;
+    while (count > 0) {
+      const value = waiting[--count] as object;
+      const depth = depths[count] as number;
+      waiting[count] = null;
+      // What contains itself gets here as well.
+      if (depth > MAX_DEPTH) return false;
+      const isList = Array.isArray(value);
+      if (isList ? Object.keys(value).length !== value.length : !isOwnRealmsPlain(value)) return false;
+      if (isList) {
+        for (let at = 0; at < value.length; at++) {
+          const member: unknown = value[at];
+          if (isScalar(member)) continue;
+          if (typeof member !== "object") return false;
+          waiting[count] = member;
+          depths[count++] = depth + 1;
         }
-        default:
-          return false;
+        continue;
       }
-      while (next >= length) {
-        if (depth === 0) return true;
-        at = parents[--depth] as object | null;
-        parents[depth] = null;
-        if (at === null) return true;
-        keys = parentKeys[depth] as string[] | null;
-        next = parentNext[depth] as number;
-        length = keys === null ? (at as unknown[]).length : keys.length;
+      // An engine has the keys of an object at hand for this loop, and makes a list of them for any other. What it finds that
+      // is inherited is looked at in vain.
+      for (const key in value) {
+        const member = (value as Record<string, unknown>)[key];
+        if (isScalar(member)) continue;
+        if (typeof member !== "object") return false;
+        waiting[count] = member;
+        depths[count++] = depth + 1;
       }
-      value = keys === null ? (at as unknown[])[next++] : (at as Record<string, unknown>)[keys[next++] as string];
     }
+    return true;
   } catch {
     return false;
   } finally {
     isWalking = false;
-    while (depth > 0) parents[--depth] = null;
+    while (count > 0) waiting[--count] = null;
   }
 }
 
-function isOwnRealmsPlain(value: object, keys: string[], repair: boolean): boolean {
-  if (Object.getPrototypeOf(value) !== Object.prototype || Object.getOwnPropertySymbols(value).length > 0) return false;
-  if (!repair) for (const key of keys) if (!isWellFormed(key)) return false;
-  return true;
+/** Whether a value without members is lossless, a string aside. */
+function isScalar(value: unknown): boolean {
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+      return true;
+    case "number":
+      // Finite, and not -0.
+      return value - value === 0 && (value !== 0 || 1 / value > 0);
+    default:
+      return value === null;
+  }
+}
+
+function isOwnRealmsPlain(value: object): boolean {
+  return Object.getPrototypeOf(value) === Object.prototype && Object.getOwnPropertySymbols(value).length === 0;
 }
 
 export function isJsonValue(value: unknown): value is JsonValue {
-  return isSurelyLossless(value, false) || findFault(value) === null;
+  return findFault(value) === null;
 }
 
 // JSON.stringify writes lone halves (and only them) as \ud… escapes; every other escape is passed over.
@@ -210,18 +210,24 @@ const escapes = /\\(?:u(d[89a-f][0-9a-f]{2})|[^])/gi;
 
 /** The JSON text of a lossless value; `not_json` naming the path for any other. */
 export function toText(value: unknown, repair = false, replacement = "\uFFFD"): string {
-  const fault = isSurelyLossless(value, repair) ? null : findFault(value, repair);
-  if (fault !== null) {
-    const where = fault.path === "" ? "" : ` at ${fault.path}`;
-    throw new SessionLogError("not_json", `not a lossless JSON value${where}: ${fault.why}`, { path: fault.path });
-  }
+  if (!isSurelyLossless(value)) refuseFault(value, repair);
   let text: string;
   try {
     text = JSON.stringify(value);
   } catch (cause) {
     throw new SessionLogError("not_json", "the value is too large for one text", { path: "" }, cause);
   }
-  return repair ? text.replace(escapes, (all, half?: string) => (half === undefined ? all : replacement)) : text;
+  if (repair) return text.replace(escapes, (all, half?: string) => (half === undefined ? all : replacement));
+  // One search in the text is quicker than one in each string before; a backslash that was there looks the same.
+  if (text.includes("\\ud")) refuseFault(value, repair);
+  return text;
+}
+
+function refuseFault(value: unknown, repair: boolean): void {
+  const fault = findFault(value, repair);
+  if (fault === null) return;
+  const where = fault.path === "" ? "" : ` at ${fault.path}`;
+  throw new SessionLogError("not_json", `not a lossless JSON value${where}: ${fault.why}`, { path: fault.path });
 }
 
 /** A seed as JSON text; one that is none is a bad seed, and its path names the event. */

@@ -339,11 +339,7 @@ pub fn raw_next_fence(fence: Option<Vec<u8>>) -> Result<Vec<u8>, JsValue> {
 /// Cuts a segment into the pairs that store it, each under the limit. The pair that commits it stands first.
 #[wasm_bindgen]
 pub fn raw_segment_puts(id: &str, first_seq: f64, lines: &Uint8Array, max_value: f64) -> Array {
-    let max_value = max_value as usize;
-    if lines.length() as usize <= max_value {
-        return Array::of1(&Array::of2(&layout::segment_key(id, first_seq as u64).into(), lines));
-    }
-    let pieces = layout::pieces(id, first_seq as u64, &lines.to_vec(), max_value);
+    let pieces = layout::pieces(id, first_seq as u64, &lines.to_vec(), max_value as usize);
     let pairs = pieces.into_iter().map(|piece| {
         // A copy, not a view: storing a view would store the whole buffer below it.
         let bytes = lines.slice(piece.bytes.start as u32, piece.bytes.end as u32);

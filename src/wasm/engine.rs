@@ -1,6 +1,7 @@
 //! Sessions for the shell.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use js_sys::Uint8Array;
@@ -15,12 +16,15 @@ use crate::core::cost::session::{Pricing, UsageState, session_usage};
 use crate::core::derive::{self, Deriver, Shelf};
 use crate::core::error::{Error, Kind, Result};
 use crate::core::event::{self, Declaration};
-use crate::core::id::IdSource;
+use crate::core::id::{EventId, IdSource};
 use crate::core::interop::{Format, Outgoing};
 use crate::core::json::{self, Object, Surrogates, Value};
 use crate::core::log::{NewEvent, Salt, line};
 use crate::core::session::rescrub::{self, StoredEvent};
 use crate::core::session::{Boundary, Closer, Session};
+
+/// Lines of one write are made in the same place every time, up to so many bytes: to touch new memory costs more than they do.
+const MAX_SCRATCH: usize = 2 * 1024 * 1024;
 
 /// One session: its log and what is projected from it.
 #[wasm_bindgen]
@@ -30,6 +34,8 @@ pub struct RawSession {
     deriver: RefCell<Deriver>,
     blobs: RefCell<Shelf>,
     usage: RefCell<UsageState>,
+    /// Ids that were drawn for events to come.
+    ids: RefCell<VecDeque<EventId>>,
 }
 
 impl RawSession {
@@ -41,6 +47,7 @@ impl RawSession {
             deriver: RefCell::default(),
             blobs: RefCell::default(),
             usage,
+            ids: RefCell::default(),
         }
     }
 
@@ -66,6 +73,22 @@ impl RawSession {
         self.usage.borrow().note(kind, data, at, &self.env.prices.borrow())
     }
 
+    /// Puts an event at the end, under the next of the ids that were drawn; returns its seq.
+    fn put_next(&self, kind: &str, data: &str, at: f64) -> std::result::Result<f64, JsValue> {
+        // Before anything else: a caller's random source may come back here.
+        let drawn = self.ids.borrow_mut().pop_front();
+        let id = drawn.map_or_else(|| self.env.with_ids(IdSource::next_id), Ok)?;
+        self.put(id, kind, data, at)
+    }
+
+    fn put(&self, id: EventId, kind: &str, data: &str, at: f64) -> std::result::Result<f64, JsValue> {
+        let salt = self.env.take()?;
+        let at = at as i64;
+        let note = self.note(kind, data, at);
+        let event = NewEvent { id, at, kind, data, note: note.as_deref(), salt, was: None, extra: None };
+        Ok(self.session.borrow_mut().append(&event) as f64)
+    }
+
     /// After events were taken back or put elsewhere.
     fn recount(&self) {
         *self.usage.borrow_mut() = UsageState::new(Pricing::Stored);
@@ -84,15 +107,22 @@ impl RawSession {
         self.session.borrow().log().len() as f64
     }
 
-    /// Appends an event whose payload is JSON text in stored form, and returns its id.
-    pub fn append(&self, kind: &str, data: &str, at: f64) -> std::result::Result<String, JsValue> {
-        let salt = self.env.take()?;
-        let id = self.env.with_ids(IdSource::next_id)?;
-        let at = at as i64;
-        let note = self.note(kind, data, at);
-        let event = NewEvent { id, at, kind, data, note: note.as_deref(), salt, was: None, extra: None };
-        self.session.borrow_mut().append(&event);
-        Ok(id.to_string())
+    /// Draws ids for the next `count` events and returns them in one text, in order: a text that crosses for each event costs
+    /// more than the rest of its append.
+    pub fn draw_ids(&self, count: u32) -> std::result::Result<String, JsValue> {
+        let drawn = self.env.with_ids(|ids| (0..count).map(|_| ids.next_id()).collect::<Vec<_>>())?;
+        self.ids.borrow_mut().extend(&drawn);
+        Ok(drawn.iter().map(EventId::to_string).collect())
+    }
+
+    /// Appends an event whose payload is JSON text in stored form, and returns its seq.
+    pub fn append(&self, kind: &str, data: &str, at: f64) -> std::result::Result<f64, JsValue> {
+        self.put_next(kind, data, at)
+    }
+
+    /// The same for a built-in type, by its number (see `raw_event_class`).
+    pub fn append_builtin(&self, number: u32, data: &str, at: f64) -> std::result::Result<f64, JsValue> {
+        self.put_next(event::name_of(number), data, at)
     }
 
     /// Takes back the events from `len` on; only ones that nobody has seen.
@@ -226,6 +256,15 @@ impl RawSession {
     /// Returns stored lines from `from` up to but not including `to`.
     pub fn lines(&self, from: f64, to: f64) -> Uint8Array {
         let session = self.session.borrow();
+        let mut scratch = self.env.scratch.take();
+        scratch.clear();
+        if session.write_lines(from as u64, to as u64, &mut scratch) {
+            let out = Uint8Array::from(scratch.as_bytes());
+            if scratch.capacity() <= MAX_SCRATCH {
+                self.env.scratch.replace(scratch);
+            }
+            return out;
+        }
         let pieces = session.pieces(from as u64, to as u64);
         let out = Uint8Array::new_with_length(pieces.iter().map(|piece| piece.len() as u32).sum());
         let mut at = 0;
@@ -448,7 +487,9 @@ impl RawDeltas {
         data.push_str(&self.head);
         json::write_string(&mut data, text);
         data.push('}');
-        let mut out = session.append("assistant/chunk", &data, at)?;
+        let id = session.env.with_ids(IdSource::next_id)?;
+        session.put(id, "assistant/chunk", &data, at)?;
+        let mut out = id.to_string();
         if text != piece {
             out.push_str(text);
         }
@@ -502,10 +543,13 @@ pub fn raw_declare_event(kind: &str, durable: bool, ignorable: bool) -> std::res
     event::declare(kind, Declaration { durable, ignorable }).map_err(throw)
 }
 
-/// Says how a type is handled: 0 unknown, 1 batched, 2 written at once; plus 4 when it may be ignored.
+/// Says how a type is handled: 0 unknown, 1 batched, 2 written at once; plus 4 when it may be ignored; plus 8 times the number
+/// of a built-in type, from 1.
 #[wasm_bindgen]
 pub fn raw_event_class(kind: &str) -> u32 {
-    event::declaration(kind).map_or(0, |d| if d.durable { 2 } else { 1 } + if d.ignorable { 4 } else { 0 })
+    let number = event::number_of(kind).unwrap_or(0);
+    let flags = |d: Declaration| if d.durable { 2 } else { 1 } + if d.ignorable { 4 } else { 0 };
+    event::declaration(kind).map_or(0, |d| flags(d) + 8 * number)
 }
 
 /// Returns the text of one member of an object (JSON text), as it is written there.

@@ -31,6 +31,8 @@ pub(super) struct Shared {
     ids: RefCell<Option<IdSource>>,
     pool: RefCell<Vec<u8>>,
     pub(super) prices: RefCell<Rc<PriceTable>>,
+    /// Where the lines of a write are made.
+    pub(super) scratch: RefCell<String>,
 }
 
 impl Shared {
@@ -82,7 +84,8 @@ impl RawEnv {
     #[wasm_bindgen(constructor)]
     pub fn new(random: Option<Function>) -> std::result::Result<RawEnv, JsValue> {
         let prices = RefCell::new(PriceTable::builtin().map_err(throw)?);
-        let shared = Shared { random, ids: RefCell::default(), pool: RefCell::default(), prices };
+        let shared =
+            Shared { random, ids: RefCell::default(), pool: RefCell::default(), prices, scratch: RefCell::default() };
         Ok(RawEnv { shared: Rc::new(shared) })
     }
 

@@ -92,6 +92,17 @@ fn builtin(kind: &str) -> Option<&'static EventType> {
     EVENTS.iter().find(|event| event.name == kind)
 }
 
+/// Returns the number of a built-in type, from 1.
+pub fn number_of(kind: &str) -> Option<u32> {
+    (1..).zip(EVENTS).find(|(_, event)| event.name == kind).map(|(number, _)| number)
+}
+
+/// Returns the name of the built-in type of a number; of none, the name that is never written.
+pub fn name_of(number: u32) -> &'static str {
+    let at = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+    at.and_then(|at| EVENTS.get(at)).map_or(LOST, |event| event.name)
+}
+
 /// Says whether events of a type become messages.
 pub fn is_message(kind: &str) -> bool {
     builtin(kind).is_some_and(|event| event.is_message)
@@ -159,6 +170,7 @@ mod tests {
             assert_eq!(sample.to_text(), event.sample, "{}", event.name);
             assert!(sample.as_object().is_some(), "{}", event.name);
             assert_eq!(declaration(event.name).map(|d| d.durable), Some(event.is_urgent));
+            assert_eq!(number_of(event.name).map(name_of), Some(event.name));
         }
     }
 

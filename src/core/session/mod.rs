@@ -47,6 +47,9 @@ const MAX_LOST: u64 = 100_000;
 /// Fewer bytes of stored lines than this are put behind the others instead of being kept as a segment of their own.
 const ADOPTED_BYTES: usize = 64 * 1024;
 
+/// More than a line has beside payload and note.
+const LINE_BYTES: usize = 300;
+
 /// One session in memory.
 #[derive(Debug)]
 pub struct Session {
@@ -319,28 +322,48 @@ impl Session {
     pub fn pieces(&self, from: u64, to: u64) -> Vec<Cow<'_, str>> {
         let to = to.min(self.log.len());
         let mut out = Vec::new();
-        let mut made = String::new();
         let mut seq = from;
-        while let Some(event) = self.log.event(seq).filter(|_| seq < to) {
+        while seq < to && self.log.event(seq).is_some() {
             if let Some((lines, count)) = self.log.stored_lines(seq, to) {
-                out.push(std::mem::take(&mut made).into());
                 out.push(lines.into());
                 seq += count;
                 continue;
             }
-            seq += 1;
+            let end = (seq..to).find(|seq| self.log.stored_lines(*seq, to).is_some()).unwrap_or(to);
+            let mut made = String::new();
+            self.make_lines(seq, end, &mut made);
+            out.push(made.into());
+            seq = end;
+        }
+        out
+    }
+
+    /// Writes the same into `out`, unless some of it was kept as it came; says whether it did.
+    pub fn write_lines(&self, from: u64, to: u64, out: &mut String) -> bool {
+        let to = to.min(self.log.len());
+        let is_made = (from..to).all(|seq| self.log.stored_lines(seq, to).is_none());
+        if is_made {
+            self.make_lines(from, to, out);
+        }
+        is_made
+    }
+
+    fn make_lines(&self, from: u64, to: u64, made: &mut String) {
+        // In one piece of memory: one that grows is copied again and again, and memory of the module never comes back.
+        let size = |event: EventView<'_>| event.data.len() + event.note.map_or(0, str::len) + LINE_BYTES;
+        made.reserve(self.log.range(from, to).map(size).sum());
+        for event in self.log.range(from, to) {
+            let seq = event.seq;
             let beside = Beside {
-                salt: self.log.salt(event.seq),
-                digest: self.log.digest(event.seq).unwrap_or_default(),
-                was: self.log.was(event.seq),
-                extra: self.log.extra(event.seq),
+                salt: self.log.salt(seq),
+                digest: self.log.digest(seq).unwrap_or_default(),
+                was: self.log.was(seq),
+                extra: self.log.extra(seq),
             };
             if event.kind != event::LOST {
-                line::write(&mut made, &event, &beside);
+                line::write(made, &event, &beside);
             }
         }
-        out.push(made.into());
-        out
     }
 
     /// Appends one event as the JSON text that JavaScript sees.
