@@ -31,6 +31,7 @@ function callers(text: string | undefined): readonly Known[] {
   if (parsed?.text !== text) {
     try {
       parsed = { text, known: parse(text) };
+      recent.clear();
     } catch {
       throw new Refusal(503, "unavailable", "the secret CALLERS cannot be read");
     }
@@ -61,15 +62,29 @@ function tokenOf(request: Request): string | null {
 
 const unauthorized = (message: string): Refusal => new Refusal(401, "unauthorized", message, { "www-authenticate": 'Bearer realm="sessionlog"' });
 
+/** Callers whose token was looked up a while ago; to hash it costs as much as to store an event. */
+const recent = new Map<string, Caller>();
+const RECENT = 100;
+
+async function lookUp(token: string, known: readonly Known[]): Promise<Caller | null> {
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(token)));
+  let found: Caller | null = null;
+  // No early end: the time says nothing about which token it was.
+  for (const { caller, hash: own } of known) if (equal(hash, own)) found = caller;
+  // Not when the callers were changed meanwhile.
+  if (found !== null && parsed?.known === known) {
+    if (recent.size >= RECENT) recent.clear();
+    recent.set(token, found);
+  }
+  return found;
+}
+
 /** The caller of a request: 401 without a valid token, 403 when the token may not do what is asked. */
 export async function callerOf(request: Request, text: string | undefined, writes: boolean): Promise<Caller> {
   const known = callers(text);
   const token = tokenOf(request);
   if (token === null) throw unauthorized("a token is needed: Authorization: Bearer TOKEN");
-  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(token)));
-  let found: Caller | null = null;
-  // No early end: the time says nothing about which token it was.
-  for (const { caller, hash: own } of known) if (equal(hash, own)) found = caller;
+  const found = recent.get(token) ?? (await lookUp(token, known));
   if (found === null) throw unauthorized("the token is not valid");
   if (writes && !found.canWrite) throw new Refusal(403, "forbidden", "this token may read only");
   return found;

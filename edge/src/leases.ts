@@ -36,7 +36,11 @@ export class Leases {
 
   /** The host as one of those who share the session: it writes when it is asked to and no client does. */
   readonly peers: StorePeers = {
-    lease: async () => ({ held: !this.heldByClient, release: () => {} }),
+    lease: async () => {
+      // While the host has the session open, what a client would write makes it let go first: the fence need not be asked.
+      const lease = { held: !this.heldByClient, isSole: () => true, release: () => {} };
+      return lease;
+    },
     tell: (_id, word) => {
       this.tell(word, null);
       if (typeof (word as { grown?: unknown }).grown === "number") this.onGrown();

@@ -23,6 +23,7 @@ const REPORT_MS = 500;
 const NEXT_REPORT_MS = 5_000;
 const PAGE = 1_000;
 const LOOK_EVERY = 16;
+const WRITE_TURNS = 32;
 
 /** A request that is carried out, and its answer for when it is sent again. */
 interface Carried { key: string; print: string; answer: string }
@@ -31,7 +32,7 @@ type NewEvents = Array<{ type: string; data: JsonValue }>;
 
 export class SessionObject extends DurableObject<Env> {
   readonly #limits: Limits;
-  readonly #stored: KeyValueBackend;
+  readonly #database: KeyValueBackend;
   readonly #requests: Requests;
   readonly #live: Live;
   readonly #leases: Leases;
@@ -53,7 +54,7 @@ export class SessionObject extends DurableObject<Env> {
     super(ctx, env);
     const { storage } = ctx;
     this.#limits = limitsOf(env);
-    this.#stored = durableObjectBackend(storage);
+    this.#database = durableObjectBackend(storage);
     this.#requests = new Requests(storage.sql);
     storage.sql.exec("CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID");
     for (const { name, value } of storage.sql.exec<{ name: string; value: string }>("SELECT name, value FROM facts")) {
@@ -74,7 +75,7 @@ export class SessionObject extends DurableObject<Env> {
    * segment instead of many; nothing is acknowledged before `flush`.
    */
   #backend(): KeyValueBackend {
-    const { sync: _, ...rest } = this.#stored;
+    const { sync: _, ...rest } = this.#database;
     const own: KeyValueBackend = {
       ...rest,
       peers: {
@@ -87,7 +88,7 @@ export class SessionObject extends DurableObject<Env> {
         // Files and runs are written through here too: the key belongs to the events.
         const request = puts("s/") ? this.#unstored : null;
         if (request !== null) this.#unstored = null;
-        this.#write(() => void this.#stored.transact(batch), puts("r/"), request);
+        this.#write(() => void this.#database.transact(batch), puts("r/"), request);
       },
     };
     return withMedia(own, (request) => this.#index().media(request) as Promise<unknown> as Promise<MediaAnswer>);
@@ -201,7 +202,7 @@ export class SessionObject extends DurableObject<Env> {
   override async alarm(): Promise<void> {
     this.#willReport = false;
     this.#reported = Date.now();
-    const read = (key: string): Uint8Array | null => this.#stored.get(key) as Uint8Array | null;
+    const read = (key: string): Uint8Array | null => this.#database.get(key) as Uint8Array | null;
     const store = await this.#openStore();
     const summary = (await store.sessions({ includeArchived: true })).find(({ id }) => id === this.#id) ?? null;
     await this.#index().report(this.#id, { header: read(`s/${this.#id}/h`), record: read(`r/${this.#id}`), format: read("m/format"), summary });
@@ -227,7 +228,7 @@ export class SessionObject extends DurableObject<Env> {
     try {
       if (!this.#bucket.take()) throw tooMany();
       this.#know(request.headers.get("x-sessionlog-owner") ?? "", request.headers.get("x-sessionlog-id") ?? "");
-      return await this.#answer(request, new URL(request.url));
+      return await this.#answer(request);
     } catch (thrown) {
       if (thrown instanceof SessionLogError && thrown.code === "poisoned") this.#forget();
       return answerOf(thrown);
@@ -241,9 +242,11 @@ export class SessionObject extends DurableObject<Env> {
     this.#id = id;
   }
 
-  async #answer(request: Request, url: URL): Promise<Response> {
-    const [what = "", argument = ""] = url.pathname.split("/").slice(4).map(decodeURIComponent);
-    const query = url.searchParams;
+  async #answer(request: Request): Promise<Response> {
+    // Made by the door, so that there is nothing to put right: https://object/v1/sessions/ID/WHAT/ARGUMENT?QUERY
+    const [path = "", search = ""] = request.url.split("?");
+    const [what = "", argument = ""] = path.split("/").slice(6).map(decodeURIComponent);
+    const query = new URLSearchParams(search);
     switch (`${request.method} ${what}`) {
       case "GET socket": return this.#connect(request, query);
       case "POST kv": return this.#kv(readRequest(await readBody(request, this.#limits.bodyBytes)), request.headers.get("x-sessionlog-write") === "1");
@@ -294,7 +297,7 @@ export class SessionObject extends DurableObject<Env> {
     const [title, cwd] = [optionalText(json, "title"), optionalText(json, "cwd")];
     await this.#reserve();
     return this.#serial(async () => {
-      if (this.#stored.get(`s/${this.#id}/h`) !== null) throw new Refusal(409, "already_exists", "the session exists");
+      if (this.#database.get(`s/${this.#id}/h`) !== null) throw new Refusal(409, "already_exists", "the session exists");
       const store = await this.#openStore();
       const session = store.create(this.#id, cwd === undefined ? {} : { meta: { cwd } });
       if (title !== undefined) session.setTitle(title);
@@ -331,11 +334,11 @@ export class SessionObject extends DurableObject<Env> {
     await this.#lead();
     const forked = await this.#index().hasForks(this.#id);
     await this.#close();
-    const header = this.#stored.get(`s/${this.#id}/h`) as Uint8Array;
+    const header = this.#database.get(`s/${this.#id}/h`) as Uint8Array;
     if (forked) {
       // Forks read their first events here: the log stays until they go.
       const gone = new TextEncoder().encode(JSON.stringify({ ...(JSON.parse(new TextDecoder().decode(header)) as Json), gone: true }));
-      void this.#stored.transact({ puts: [[`s/${this.#id}/h`, gone]], deletes: [`r/${this.#id}`] });
+      void this.#database.transact({ puts: [[`s/${this.#id}/h`, gone]], deletes: [`r/${this.#id}`] });
     } else {
       await (await this.#openStore()).delete(this.#id);
     }
@@ -354,13 +357,22 @@ export class SessionObject extends DurableObject<Env> {
     const receipts = session.appendAll(events).map(({ seq, id, at }) => ({ seq, id, at }));
     this.#unstored = key === null ? null : { key, print, answer: JSON.stringify(receipts) };
     try {
-      await session.flush();
+      await this.#stored(session);
     } catch (thrown) {
       this.#forget();
       throw thrown;
     }
     this.#reportSoon();
     return { events: receipts, replayed: false };
+  }
+
+  /**
+   * Everything that was appended is in the database. Its write is under way and ends within a few turns, since the database
+   * answers at once; `flush` is for what can wait, and would write the session's record every time as well.
+   */
+  async #stored(session: Session): Promise<void> {
+    for (let turn = 0; turn < WRITE_TURNS && session.durableSeq < session.seq; turn++) await null;
+    if (session.durableSeq < session.seq) await session.flush();
   }
 
   async #run(json: Json): Promise<Json> {
@@ -388,7 +400,7 @@ export class SessionObject extends DurableObject<Env> {
 
   async #kv(asked: KvRequest, mayWrite: boolean): Promise<Response> {
     checkOwn(asked, this.#id);
-    if (asked.op !== "transact") return answerRead(asked, this.#stored);
+    if (asked.op !== "transact") return answerRead(asked, this.#database);
     if (!mayWrite) throw new Refusal(403, "forbidden", "this token may read only");
     return this.#serial(() => this.#transact(asked));
   }
@@ -400,18 +412,18 @@ export class SessionObject extends DurableObject<Env> {
     if (ofLog && this.#tasks.isRunning) throw new Refusal(423, "locked", "the host runs a task in this session");
     if (this.ctx.storage.sql.databaseSize > this.#limits.bytesPerSession) throw new Refusal(507, "quota", `a session has at most ${this.#limits.bytesPerSession} bytes`);
     const header = `s/${this.#id}/h`;
-    if (batch.puts.some(([key]) => key === header) && this.#stored.get(header) === null) await this.#reserve();
+    if (batch.puts.some(([key]) => key === header) && this.#database.get(header) === null) await this.#reserve();
     if (ofLog || keys.some((key) => /^[fj]\//.test(key))) await this.#yield();
     if (ofLog) this.#leases.wrote();
     const changesRecord = keys.some((key) => key === header || key.startsWith("r/"));
-    this.#write(() => void this.#stored.transact(batch), changesRecord, { key: request, print: "kv", answer: "" });
+    this.#write(() => void this.#database.transact(batch), changesRecord, { key: request, print: "kv", answer: "" });
     if (ofLog) await this.#follow();
     return written();
   }
 
   /** Events that a client stored reach those who subscribe. */
   async #follow(): Promise<void> {
-    if (!this.#live.hasAny || this.#stored.get(`s/${this.#id}/h`) === null) return;
+    if (!this.#live.hasAny || this.#database.get(`s/${this.#id}/h`) === null) return;
     await this.#open();
     this.#leases.hear(this.#id, { grown: 0 });
   }

@@ -60,7 +60,7 @@ function forward(stub: DurableObjectStub, request: Request, path: string, caller
   headers.set("x-sessionlog-write", caller.canWrite ? "1" : "0");
   if (body !== undefined) headers.delete("content-length");
   const given = body ?? request.body;
-  return stub.fetch(new Request(`https://object${path}`, { method: request.method, headers, ...(given === null ? {} : { body: given }) }));
+  return stub.fetch(`https://object${path}`, { method: request.method, headers, ...(given === null ? {} : { body: given }) });
 }
 
 async function route(request: Request, env: Env): Promise<Response> {

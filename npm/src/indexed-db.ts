@@ -1,17 +1,13 @@
 // Batches on a live IndexedDB handle, issued from here: a call that the module makes into IndexedDB costs several times as much.
 // What goes wrong, other than a check, is the module's to sort out: it opens anew, tries once more and names the fault.
 import { SessionLogError } from "./errors.js";
+import { isAdded } from "./hosts/batches.js";
 import type { Batch } from "./segments.js";
 
 /** The object store's name, as the module has it. */
 const STORE = "kv";
 
 const conflict = (key: string): SessionLogError => new SessionLogError("conflict", "another writer was first", { key });
-
-/** Whether the key of a check for absence is put once and deleted never: the database itself refuses a second one then. */
-function isAdded(batch: Batch, key: string): boolean {
-  return batch.deletes?.includes(key) !== true && batch.puts?.filter(([put]) => put === key).length === 1;
-}
 
 function isSame(found: unknown, expected: Uint8Array | null): boolean {
   if (expected === null || !(found instanceof Uint8Array)) return expected === null && found === undefined;
@@ -26,6 +22,14 @@ export function isPlainBatch(batch: Batch): boolean {
     Array.isArray(puts) && puts.every((put) => typeof put?.[0] === "string" && put[1] instanceof Uint8Array) &&
     Array.isArray(deletes) && deletes.every((key) => typeof key === "string")
   );
+}
+
+function commit(transaction: IDBTransaction): void {
+  try {
+    transaction.commit?.();
+  } catch {
+    // It has ended, and says so itself.
+  }
 }
 
 /**
@@ -90,7 +94,8 @@ export function transactOn(db: IDBDatabase, batch: Batch, isStrict: boolean): Pr
       // Saves the way there and back that the database takes to ask whether more will come: a third of the time of a write. Only
       // where the request that may be refused is the last one: Firefox writes the others when it is not.
       last = batch.checks[0]?.key ?? null;
-      transaction.commit?.();
+      // Behind whatever was asked for in this turn: what ends the transaction goes first.
+      queueMicrotask(() => commit(transaction));
     } catch {
       try {
         transaction.abort();

@@ -10,6 +10,9 @@ import { WriteBehind, type WriteOutcome, type WriteStep } from "./write-behind.j
 /** This many segments of one flush each are worth merging. */
 const MERGE_AFTER = 256;
 
+/** So long a fence that was in force is taken to be so under a lock: too short a time for another writer to merge anything. */
+const PROVEN_MS = 50;
+
 /** What is merged grows no larger than this (src/store/layout.rs decides). */
 const MERGED = 1024 * 1024;
 
@@ -59,8 +62,9 @@ export class Writer {
   #host: WriterHost;
   #machine = new WriteBehind();
   #fence: Uint8Array | null;
-  /** The fence of the last write that was stored. */
+  /** The fence of the last write that was stored, and when that was. */
   #proven: Uint8Array | null = null;
+  #provenAt = 0;
   #isNew: boolean;
   #recordDirty: boolean;
   #record: Promise<void> | null = null;
@@ -111,8 +115,9 @@ export class Writer {
     return this.#fence ?? firstFence();
   }
 
+  /** Whether the fence need not be looked at: nobody else could have raised it, or so much as merged a segment, since it was. */
   get #isFenceProven(): boolean {
-    return this.#fence !== null && this.#proven === this.#fence;
+    return this.#fence !== null && this.#proven === this.#fence && now() - this.#provenAt < PROVEN_MS && this.#host.isSole();
   }
 
   /** The record changed; when it can wait it does not go with every write. */
@@ -385,7 +390,7 @@ export class Writer {
     const checkpoint = call(() => raw.checkpoint(from, to));
     if (checkpoint !== undefined) extra.puts?.push([keys.checkpoint(id), encodeCheckpoint(checkpoint)]);
     if (this.#isRecordDue) this.#recordTaken();
-    const fence = this.#isFenceProven && this.#host.isSole() ? null : (this.#fence ?? firstFence());
+    const fence = this.#isFenceProven ? null : (this.#fence ?? firstFence());
     return { bytes: lines.length, batches: segmentBatches(backend, id, fence, from, joinBytes([lines, damaged]), extra) };
   }
 
@@ -401,6 +406,7 @@ export class Writer {
   #wrote(): void {
     this.#fence ??= firstFence();
     this.#proven = this.#fence;
+    this.#provenAt = now();
     this.#isNew = false;
     this.#conflicts = 0;
     this.lastError = null;

@@ -103,8 +103,8 @@ export class SessionStore {
       recordBytes: (session) => this.#library.recordBytes(session as never),
       patchRecord: (session, change) => this.#library.patch(session.id, change),
       countEvents: (session) => this.#library.countEvents(session as never),
-      // Only where a look at the fence costs something, and all who can reach the store share the locks.
-      isSole: (session) => storage.kind === "indexeddb" && this.#leases.get(session)?.isSole?.() === true,
+      // Only where a look at the fence costs something, and all who can reach the store share the locks or ask one peer for them.
+      isSole: (session) => (storage.kind === "indexeddb" || storage.backend.peers !== undefined) && this.#leases.get(session)?.isSole?.() === true,
       stored: (session) => this.#channel.grown(session.id, session.writer.durable),
       readOnlyReason: () => this.#tooNew,
       recordedTitle: (session) => this.#library.titleOf(session.id),

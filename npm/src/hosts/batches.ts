@@ -14,6 +14,11 @@ export function sameBytes(a: Uint8Array | null, b: Uint8Array | null): boolean {
   return true;
 }
 
+/** Whether the key of a check for absence is put once and deleted never: a store that refuses a second one needs no look before. */
+export function isAdded({ puts = [], deletes = [] }: Pick<Batch, "puts" | "deletes">, key: string): boolean {
+  return !deletes.includes(key) && puts.filter(([put]) => put === key).length === 1;
+}
+
 export function conflict(key: string): SessionLogError {
   return new SessionLogError("conflict", "another writer was first", { key });
 }
