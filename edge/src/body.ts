@@ -30,11 +30,13 @@ export async function readBody(request: Request, limit: number): Promise<Uint8Ar
   return out;
 }
 
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
+
 export function parseJson(bytes: Uint8Array): Json {
   if (bytes.length === 0) return {};
   let value: unknown;
   try {
-    value = JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes));
+    value = JSON.parse(decoder.decode(bytes));
   } catch {
     throw new Refusal(400, "invalid_argument", "the body is not JSON");
   }

@@ -6,25 +6,74 @@ const KEPT_MS = 24 * 3_600_000;
 const EVERY = 1_000;
 const KEY = /^[\x21-\x7e]{1,128}$/;
 
-/** FNV-1a: tells an honest mistake (one key, two requests), not an attack. */
+const START = 0x811c9dc5;
+const PRIME = 0x01000193;
+
+/** In the manner of FNV-1a, four bytes at a time: tells an honest mistake (one key, two requests), not an attack. */
 export function fingerprint(bytes: Uint8Array): string {
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < bytes.length; at++) hash = Math.imul(hash ^ (bytes[at] as number), 0x01000193);
+  const whole = bytes.length & ~3;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  let hash = START;
+  for (let at = 0; at < whole; at += 4) {
+    hash = Math.imul(hash ^ view.getUint32(at, true), PRIME);
+    // A product carries nothing down: without this the upper bits of a word would be lost to those below.
+    hash ^= hash >>> 15;
+  }
+  for (let at = whole; at < bytes.length; at++) hash = Math.imul(hash ^ (bytes[at] as number), PRIME);
   return `${bytes.length}.${(hash >>> 0).toString(16)}`;
 }
+
+/** What was surely never put in, in 32 KB: of 20,000 keys one in a hundred is looked for in vain. */
+class Seen {
+  readonly #bits = new Uint32Array(8_192);
+
+  #places(key: string): [number, number, number, number] {
+    let a = START;
+    let b = 0;
+    for (let at = 0; at < key.length; at++) {
+      const unit = key.charCodeAt(at);
+      a = Math.imul(a ^ unit, PRIME);
+      b = Math.imul(b + unit, 0x9e3779b1) ^ (b >>> 13);
+    }
+    a ^= a >>> 15;
+    b |= 1;
+    const mask = this.#bits.length * 32 - 1;
+    return [a & mask, (a + b) & mask, (a + 2 * b) & mask, (a + 3 * b) & mask];
+  }
+
+  add(key: string): void {
+    for (const place of this.#places(key)) this.#bits[place >>> 5] = (this.#bits[place >>> 5] as number) | (1 << (place & 31));
+  }
+
+  mayHave(key: string): boolean {
+    return this.#places(key).every((place) => ((this.#bits[place >>> 5] as number) & (1 << (place & 31))) !== 0);
+  }
+}
+
+/** More keys than this are not read when the object wakes: each request is looked for in the table then. */
+const MOST_AT_WAKING = 20_000;
 
 export class Requests {
   readonly #sql: SqlStorage;
   #count = 0;
+  #seen: Seen | null = new Seen();
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
     sql.exec("CREATE TABLE IF NOT EXISTS requests (key TEXT PRIMARY KEY, print TEXT NOT NULL, answer TEXT NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID");
+    let count = 0;
+    for (const [key] of sql.exec("SELECT key FROM requests LIMIT ?", MOST_AT_WAKING).raw()) {
+      this.#seen?.add(String(key));
+      count++;
+    }
+    if (count >= MOST_AT_WAKING) this.#seen = null;
   }
 
   /** The answer that was given to this key, or null. A key that was used for something else is refused. */
   find(key: string, print: string): string | null {
     if (!KEY.test(key)) throw new Refusal(400, "invalid_argument", "an idempotency key is 1 to 128 printable ASCII characters");
+    // A look that finds nothing costs a tenth of a request.
+    if (this.#seen?.mayHave(key) === false) return null;
     for (const row of this.#sql.exec<{ print: string; answer: string }>("SELECT print, answer FROM requests WHERE key = ?", key)) {
       if (row.print !== print) throw new Refusal(422, "invalid_argument", "this idempotency key was used for another request");
       return row.answer;
@@ -35,6 +84,7 @@ export class Requests {
   /** Belongs into the transaction that carries the request out. */
   add(key: string, print: string, answer: string): void {
     const now = Date.now();
+    this.#seen?.add(key);
     this.#sql.exec("INSERT INTO requests (key, print, answer, at) VALUES (?, ?, ?, ?)", key, print, answer, now);
     if (++this.#count % EVERY === 0) this.#sql.exec("DELETE FROM requests WHERE at < ?", now - KEPT_MS);
   }

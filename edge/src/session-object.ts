@@ -54,7 +54,7 @@ export class SessionObject extends DurableObject<Env> {
     super(ctx, env);
     const { storage } = ctx;
     this.#limits = limitsOf(env);
-    this.#database = durableObjectBackend(storage);
+    this.#database = durableObjectBackend({ sql: storage.sql, transactionSync: (work) => this.#atomically(work) });
     this.#requests = new Requests(storage.sql);
     storage.sql.exec("CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID");
     for (const { name, value } of storage.sql.exec<{ name: string; value: string }>("SELECT name, value FROM facts")) {
@@ -95,12 +95,24 @@ export class SessionObject extends DurableObject<Env> {
   }
 
   #write(work: () => void, changesRecord: boolean, request: Carried | null): void {
-    this.ctx.storage.transactionSync(() => {
+    this.#atomically(() => {
       work();
       if (request !== null) this.#requests.add(request.key, request.print, request.answer);
     });
     if (changesRecord) this.#reportSoon();
   }
+
+  /** All that `work` does, or nothing; inside another one it is a part of that. */
+  #atomically<T>(work: () => T): T {
+    if (this.#isInside) return work();
+    this.#isInside = true;
+    try {
+      return this.ctx.storage.transactionSync(work);
+    } finally {
+      this.#isInside = false;
+    }
+  }
+  #isInside = false;
 
   // ---------------------------------------------------------------- opening and letting go
 
@@ -200,12 +212,27 @@ export class SessionObject extends DurableObject<Env> {
   #reported = 0;
 
   override async alarm(): Promise<void> {
+    await this.#settleRecord().catch((thrown: unknown) => console.warn(`${this.#id}: ${refusalOf(thrown).message}`));
+    await this.#report();
+  }
+
+  async #report(): Promise<void> {
     this.#willReport = false;
     this.#reported = Date.now();
     const read = (key: string): Uint8Array | null => this.#database.get(key) as Uint8Array | null;
     const store = await this.#openStore();
     const summary = (await store.sessions({ includeArchived: true })).find(({ id }) => id === this.#id) ?? null;
     await this.#index().report(this.#id, { header: read(`s/${this.#id}/h`), record: read(`r/${this.#id}`), format: read("m/format"), summary });
+  }
+
+  /** The record is written a little later than the events; after a crash it may have missed some. */
+  async #settleRecord(): Promise<void> {
+    // A session that was deleted has none.
+    if (this.#leases.heldByClient || this.#database.get(`r/${this.#id}`) === null) return;
+    await this.#serial(async () => {
+      const session = await this.#open();
+      if (!session.readOnly) await session.flush();
+    });
   }
 
   async #reserve(): Promise<void> {
@@ -344,7 +371,7 @@ export class SessionObject extends DurableObject<Env> {
     }
     for (const socket of this.ctx.getWebSockets()) socket.close(4404, "the session was deleted");
     this.#forget();
-    await this.alarm();
+    await this.#report();
     return { deleted: true };
   }
 

@@ -16,6 +16,9 @@ export { SessionObject } from "./session-object.js";
 const ID = /^(?!-)[A-Za-z0-9_-]{1,128}$/;
 const PAGE = 500;
 const buckets = new Buckets();
+/** Ids of objects by name: to work one out costs more than to look at it. */
+const objectIds = new Map<string, DurableObjectId>();
+const MOST_IDS = 1_000;
 
 /** The page's origin when it may call; null for what is no page. A page from elsewhere is refused. */
 function originOf(request: Request, env: Env): string | null {
@@ -44,21 +47,30 @@ const preflight = (): Response =>
 function sessionStub(env: Env, caller: Caller, id: string): DurableObjectStub {
   if (!ID.test(id)) throw new Refusal(400, "invalid_id", "a session's id is 1 to 128 of [A-Za-z0-9_-] and does not begin with -");
   // Names of callers have no slash: no id reaches into the sessions of another.
-  return env.SESSIONS.get(env.SESSIONS.idFromName(`${caller.name}/${id}`));
+  const name = `${caller.name}/${id}`;
+  let found = objectIds.get(name);
+  if (found === undefined) {
+    if (objectIds.size >= MOST_IDS) objectIds.clear();
+    objectIds.set(name, (found = env.SESSIONS.idFromName(name)));
+  }
+  return env.SESSIONS.get(found);
 }
 
 function indexStub(env: Env, caller: Caller): DurableObjectStub<IndexObject> {
   return env.INDEXES.get(env.INDEXES.idFromName(caller.name)) as DurableObjectStub<IndexObject>;
 }
 
+/** What an object wants to know of a request. */
+const PASSED_ON = ["content-length", "idempotency-key", "upgrade", "sec-websocket-protocol"];
+
 /** Passes a request on, with who calls; whatever the caller said of that itself is overwritten. */
 function forward(stub: DurableObjectStub, request: Request, path: string, caller: Caller, id: string, body?: Uint8Array<ArrayBuffer>): Promise<Response> {
-  const headers = new Headers(request.headers);
-  headers.delete("authorization");
-  headers.set("x-sessionlog-owner", caller.name);
-  headers.set("x-sessionlog-id", id);
-  headers.set("x-sessionlog-write", caller.canWrite ? "1" : "0");
-  if (body !== undefined) headers.delete("content-length");
+  const headers: { [name: string]: string } = { "x-sessionlog-owner": caller.name, "x-sessionlog-id": id, "x-sessionlog-write": caller.canWrite ? "1" : "0" };
+  for (const name of PASSED_ON) {
+    const value = request.headers.get(name);
+    if (value !== null) headers[name] = value;
+  }
+  if (body !== undefined) delete headers["content-length"];
   const given = body ?? request.body;
   return stub.fetch(`https://object${path}`, { method: request.method, headers, ...(given === null ? {} : { body: given }) });
 }

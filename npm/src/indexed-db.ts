@@ -1,8 +1,7 @@
 // Batches on a live IndexedDB handle, issued from here: a call that the module makes into IndexedDB costs several times as much.
 // What goes wrong, other than a check, is the module's to sort out: it opens anew, tries once more and names the fault.
 import { SessionLogError } from "./errors.js";
-import { isAdded } from "./hosts/batches.js";
-import type { Batch } from "./segments.js";
+import { isAdded, type RangedBatch } from "./hosts/batches.js";
 
 /** The object store's name, as the module has it. */
 const STORE = "kv";
@@ -15,7 +14,7 @@ function isSame(found: unknown, expected: Uint8Array | null): boolean {
 }
 
 /** Whether a batch is of the shape of the contract; the module says what is wrong with one that is not. */
-export function isPlainBatch(batch: Batch): boolean {
+export function isPlainBatch(batch: RangedBatch): boolean {
   const { checks = [], puts = [], deletes = [] } = batch ?? {};
   return (
     Array.isArray(checks) && checks.every((check) => typeof check?.key === "string" && (check.equals === null || check.equals instanceof Uint8Array)) &&
@@ -36,7 +35,7 @@ function commit(transaction: IDBTransaction): void {
  * Resolves with true when the transaction is complete, and with false when it came to nothing for a reason other than a
  * check; rejects with `conflict`. Everything is issued in one go, and nothing is awaited while the transaction lives.
  */
-export function transactOn(db: IDBDatabase, batch: Batch, isStrict: boolean): Promise<boolean> {
+export function transactOn(db: IDBDatabase, batch: RangedBatch, isStrict: boolean): Promise<boolean> {
   return new Promise((resolve, reject) => {
     let verdict: SessionLogError | null = null;
     /** The key of the one check, when the last request makes it. */

@@ -6,6 +6,9 @@ import { changedLater, changeOf, decodeEntry, encodeEntry, freshEntry, isoTime, 
 import { keys } from "./segments.js";
 import type { Session as LiveSession } from "./session.js";
 
+/** A record is not behind by more: what leaves in order brings it up to date. */
+const MOST_MISSED = 1_000;
+
 const RECORDS: [string, string] = ["r/", "r0"];
 
 /** At most 80 characters of what was given, for a message. */
@@ -115,6 +118,11 @@ export class Library {
     const entry = this.entries.get(session.id);
     const change = entry === undefined ? null : changeOf(event, () => this.#previewed.get(session) ?? this.#preview(session, reading(entry)));
     if (change !== null) this.patch(session.id, change, event.type !== "user/message");
+  }
+
+  /** A record is written a little later than the events: what it missed when its writer was cut off is made up for. */
+  catchUp(session: LiveSession, from: number): void {
+    for (const event of session.slice(Math.max(from, session.seq - MOST_MISSED))) this.note(event, session);
   }
 
   /** A record that has a preview keeps it: there is no need to read it for every message. */

@@ -340,6 +340,8 @@ export class Writer {
         return;
       }
       const { fence, next } = await mergeSmall(backend, id, this.#fence, this.#mergeFrom);
+      // One run at a time; there may be another.
+      this.#mergeDue = fence !== this.#fence;
       this.#fence = fence;
       this.#mergeFrom = next;
       this.#isMergeOwed = false;

@@ -1,10 +1,10 @@
 // How a session's log lies in a backend (docs/format.md): segments of lines, and the fence that says who may write.
 import type { KeyValueBackend } from "../types/index.js";
 import { SessionLogError, toError } from "./errors.js";
+import type { RangedBatch } from "./hosts/batches.js";
 import { call } from "./runtime.js";
 
-/** `deleted` is a range that holds the keys of `deletes` and no others that exist: a store of ours may take it for them. */
-export type Batch = Parameters<KeyValueBackend["transact"]>[0] & { deleted?: readonly [string, string] };
+export type Batch = Parameters<KeyValueBackend["transact"]>[0];
 type Check = NonNullable<Batch["checks"]>[number];
 type Put = NonNullable<Batch["puts"]>[number];
 
@@ -208,7 +208,7 @@ export async function replaceRun(backend: KeyValueBackend, id: string, fence: Ui
   const segmentKeys = firstSeqs.map((firstSeq) => keys.segment(id, firstSeq));
   const [head, second] = segmentKeys as [string, string];
   const raised = call((m) => m.raw_next_fence(fence));
-  const batch: Batch = {
+  const batch: RangedBatch = {
     checks: [{ key: keys.fence(id), equals: fence }],
     deletes: segmentKeys.slice(1),
     deleted: [second, `${segmentKeys.at(-1)}\0`],

@@ -335,6 +335,7 @@ export class SessionStore {
     this.#live.set(id, session);
     this.#leases.set(session, lease);
     session.goLive();
+    if (entry && lease.held) this.#library.catchUp(session as never, Math.max(entry.events, rest?.first ?? 0));
     // Whose record is gone gets one; a record that cannot be read stays as it is until something changes.
     if (entry === null && lease.held) session.writer.markRecord();
     if (!lease.held) session.writer.follow();

@@ -250,3 +250,45 @@ test("storage that is not there is told, and an unknown kind is refused", async 
   assert.deepEqual([status.durable, status.kind, status.lastError?.code], [false, "memory", "unavailable"]);
   await store.dispose();
 });
+
+test("a record that was behind its log when the writer was cut off is made up for by whoever opens the session", async () => {
+  const backend = memoryBackend();
+  const store = await open(backend);
+  const session = store.create("s1");
+  await session.appendDurable("user/message", { text: "the first" });
+  await session.flush();
+  for (const text of ["the second", "the third"]) await session.appendDurable("user/message", { text });
+  // What a process leaves that ends here: the store as it is.
+  const left = memoryBackend();
+  for (const [key, value] of backend.map) left.map.set(key, value.slice());
+  await store.dispose();
+  const behind = JSON.parse(new TextDecoder().decode(left.map.get("r/s1")));
+  assert.deepEqual([behind.events, behind.record.last_prompt], [1, "the first"], "the record waits for a better time");
+  const next = await open(left);
+  const resumed = await next.resume("s1");
+  assert.deepEqual([resumed.seq, (await next.record("s1")).last_prompt], [3, "the third"]);
+  await resumed.flush();
+  const mended = JSON.parse(new TextDecoder().decode(left.map.get("r/s1")));
+  assert.deepEqual([mended.events, mended.record.last_prompt, mended.record.first_preview], [3, "the third", "the first"]);
+  await next.dispose();
+});
+
+test("many single events are merged into few segments, from memory and after a reload, and say the same", { timeout: 60_000 }, async () => {
+  const backend = memoryBackend();
+  const said = [];
+  for (const rounds of [700, 300, 300]) {
+    const store = await open(backend);
+    const session = said.length === 0 ? store.create("s1") : await store.resume("s1");
+    for (let i = 0; i < rounds; i++) {
+      const text = `${said.length} ${i % 100 === 50 ? "long ".repeat(8_000) : "short"}`;
+      await session.appendDurable("user/message", { text });
+      said.push(text);
+    }
+    await store.dispose();
+    assert.deepEqual(await stored(backend, "s1"), said);
+  }
+  assert.ok(backend.keys().filter((key) => key.startsWith("s/s1/e/")).length < 600, "long ones stay, and what is not many yet");
+  const store = await open(backend);
+  assert.equal((await store.resume("s1")).verify(), null);
+  await store.dispose();
+});

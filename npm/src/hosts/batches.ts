@@ -3,6 +3,8 @@ import type { KeyValueBackend } from "../../types/index.js";
 import { SessionLogError } from "../errors.js";
 
 export type Batch = Parameters<KeyValueBackend["transact"]>[0];
+/** `deleted` is a range that holds the keys of `deletes` and no others that exist: a store of ours may take it for them. */
+export type RangedBatch = Batch & { deleted?: readonly [string, string] };
 export type ListOptions = NonNullable<Parameters<KeyValueBackend["list"]>[2]>;
 export type Entry = [string, Uint8Array];
 

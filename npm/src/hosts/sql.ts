@@ -1,7 +1,7 @@
 // One table of keys and values in any SQLite that answers synchronously.
 import type { KeyValueBackend } from "../../types/index.js";
 import { SessionLogError, toError } from "../errors.js";
-import { closed, conflict, isAdded, sameBytes, type Batch, type Entry, type ListOptions } from "./batches.js";
+import { closed, conflict, isAdded, sameBytes, type Entry, type ListOptions, type RangedBatch } from "./batches.js";
 import { keyBytes, keyOf } from "./key-bytes.js";
 
 export type SqlValue = Uint8Array<ArrayBuffer> | ArrayBuffer | string | number | null;
@@ -52,9 +52,9 @@ export function sqlBackend(engine: SqlEngine, shape: SqlShape): KeyValueBackend 
   const select = `SELECT v FROM ${table} WHERE k = ?`;
   // An empty value is bound as nothing by some drivers.
   const upsert = `INSERT INTO ${table} (k, v) VALUES (?, ifnull(?, zeroblob(0))) ON CONFLICT (k) DO UPDATE SET v = excluded.v`;
-  // The row that comes back says that there was none.
-  const insert = `INSERT INTO ${table} (k, v) VALUES (?, ifnull(?, zeroblob(0))) ON CONFLICT (k) DO NOTHING RETURNING 1`;
+  const insert = `INSERT INTO ${table} (k, v) VALUES (?, ifnull(?, zeroblob(0)))`;
   const remove = `DELETE FROM ${table} WHERE k = ?`;
+  const removeRange = `DELETE FROM ${table} WHERE k >= ? AND k < ?`;
 
   const read = (key: string): Uint8Array | null => {
     for (const [value] of engine.rows(select, [keyBytes(key)])) return bytesOf(value);
@@ -68,19 +68,28 @@ export function sqlBackend(engine: SqlEngine, shape: SqlShape): KeyValueBackend 
     for (const [key, value] of engine.rows(sql, [keyBytes(start), keyBytes(end), limit])) out.push([keyOf(bytesOf(key)), keysOnly ? new Uint8Array() : bytesOf(value)]);
     return out;
   };
-  const transact = ({ checks = [], puts = [], deletes = [] }: Batch): void => {
+  const add = (key: string, row: SqlValue[]): void => {
+    try {
+      engine.run(insert, row);
+    } catch (thrown) {
+      // Each driver says in its own words that the key is taken.
+      throw read(key) === null ? thrown : conflict(key);
+    }
+  };
+  const transact = ({ checks = [], puts = [], deletes = [], deleted }: RangedBatch): void => {
     engine.atomically(() => {
       const added = new Set<string>();
       for (const { key, equals } of checks) {
         if (equals === null && isAdded({ puts, deletes }, key)) added.add(key);
         else if (!sameBytes(read(key), equals)) throw conflict(key);
       }
-      for (const key of deletes) engine.run(remove, [keyBytes(key)]);
+      if (deleted !== undefined) engine.run(removeRange, deleted.map(keyBytes));
+      else for (const key of deletes) engine.run(remove, [keyBytes(key)]);
       for (const [key, value] of puts) {
         // A view on a larger buffer would be bound with all of it by some drivers.
         const row = [keyBytes(key), value.byteLength === value.buffer.byteLength ? (value as Uint8Array<ArrayBuffer>) : value.slice()];
-        if (!added.has(key)) engine.run(upsert, row);
-        else if ([...engine.rows(insert, row)].length === 0) throw conflict(key);
+        if (added.has(key)) add(key, row);
+        else engine.run(upsert, row);
       }
     });
   };
