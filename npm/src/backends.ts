@@ -2,7 +2,7 @@
 import type { KeyValueBackend, StorageSpec } from "../types/index.js";
 import { SessionLogError, toError } from "./errors.js";
 import { canAskWorker, hasSyncHandles, openInWorker } from "./opfs-page.js";
-import { isPlainBatch, transactOn } from "./indexed-db.js";
+import { begin, isPlainBatch, transactOn } from "./indexed-db.js";
 import type { RawIndexedDb } from "./glue.js";
 import { call } from "./runtime.js";
 
@@ -70,14 +70,45 @@ function wrap(raw: RawBackend, shape: Shape): KeyValueBackend {
   };
 }
 
+/** What a store does ahead of a write that comes in the same turn. */
+const ahead = new WeakMap<KeyValueBackend, () => void>();
+
+/** Says that a batch comes in this very turn: what the store needs for it is under way while the batch is made. */
+export function writeComes(backend: KeyValueBackend): void {
+  ahead.get(backend)?.();
+}
+
 /** Issues batches on the live handle; without one, and when something went wrong, the module does. */
-function onHandle(raw: RawIndexedDb, isStrict: boolean): RawBackend {
-  const transact = (batch: Batch): unknown => {
-    const db = isPlainBatch(batch) ? (raw.handle() as IDBDatabase | null) : null;
-    if (db === null) return raw.transact(batch);
-    return transactOn(db, batch, isStrict).then((done) => (done ? undefined : call(() => raw.transact_again(batch))));
-  };
-  return { get: (key) => raw.get(key), list: (start, end, options) => raw.list(start, end, options), transact, close: () => raw.close(), free: () => raw.free() };
+class OnHandle implements RawBackend {
+  /** Begun in this turn, for the batch that comes in it. */
+  #begun: { db: IDBDatabase; transaction: IDBTransaction } | null = null;
+
+  constructor(readonly raw: RawIndexedDb, readonly isStrict: boolean) {}
+
+  get(key: string): unknown { return this.raw.get(key); }
+  list(start: string, end: string, options: ListOptions | undefined): unknown { return this.raw.list(start, end, options); }
+  close(): unknown { return this.raw.close(); }
+  free(): void { this.raw.free(); }
+
+  transact(batch: Batch): unknown {
+    const db = isPlainBatch(batch) ? (this.raw.handle() as IDBDatabase | null) : null;
+    if (db === null) return this.raw.transact(batch);
+    const begun = this.#begun?.db === db ? this.#begun.transaction : null;
+    this.#begun = null;
+    return transactOn(db, batch, this.isStrict, begun).then((done) => (done ? undefined : call(() => this.raw.transact_again(batch))));
+  }
+
+  begin(): void {
+    const db = call(() => this.raw.handle()) as IDBDatabase | null;
+    if (db === null) return;
+    try {
+      this.#begun = { db, transaction: begin(db, this.isStrict) };
+    } catch {
+      // The batch itself finds out what is wrong.
+      return;
+    }
+    queueMicrotask(() => (this.#begun = null));
+  }
 }
 
 /**
@@ -98,7 +129,9 @@ const openers: { [K in StorageSpec["kind"]]: (spec: Extract<StorageSpec, { kind:
       if (!broke) throw thrown;
       return open();
     });
-    const backend = wrap(onHandle(raw as RawIndexedDb, isStrict), { name: "indexeddb", maxValueBytes: 64 * MIB, maxBatch: 10_000 });
+    const onHandle = new OnHandle(raw as RawIndexedDb, isStrict);
+    const backend = wrap(onHandle, { name: "indexeddb", maxValueBytes: 64 * MIB, maxBatch: 10_000 });
+    ahead.set(backend, () => onHandle.begin());
     if (broke) broken.add(backend);
     return backend;
   },

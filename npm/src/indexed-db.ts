@@ -23,6 +23,11 @@ export function isPlainBatch(batch: RangedBatch): boolean {
   );
 }
 
+/** Begins a transaction for writing; one that nothing is asked of in the same turn ends by itself. */
+export function begin(db: IDBDatabase, isStrict: boolean): IDBTransaction {
+  return db.transaction(STORE, "readwrite", { durability: isStrict ? "strict" : "relaxed" });
+}
+
 function commit(transaction: IDBTransaction): void {
   try {
     transaction.commit?.();
@@ -35,7 +40,7 @@ function commit(transaction: IDBTransaction): void {
  * Resolves with true when the transaction is complete, and with false when it came to nothing for a reason other than a
  * check; rejects with `conflict`. Everything is issued in one go, and nothing is awaited while the transaction lives.
  */
-export function transactOn(db: IDBDatabase, batch: RangedBatch, isStrict: boolean): Promise<boolean> {
+export function transactOn(db: IDBDatabase, batch: RangedBatch, isStrict: boolean, begun: IDBTransaction | null = null): Promise<boolean> {
   return new Promise((resolve, reject) => {
     let verdict: SessionLogError | null = null;
     /** The key of the one check, when the last request makes it. */
@@ -43,7 +48,7 @@ export function transactOn(db: IDBDatabase, batch: RangedBatch, isStrict: boolea
     let hasFailed = false;
     let transaction: IDBTransaction;
     try {
-      transaction = db.transaction(STORE, "readwrite", { durability: isStrict ? "strict" : "relaxed" });
+      transaction = begun ?? begin(db, isStrict);
     } catch {
       return resolve(false);
     }

@@ -1,6 +1,7 @@
 // Carries out what the write-behind machine of a session decides: writes, timers, reloads, and word to those who wait.
 import type { KeyValueBackend } from "../types/index.js";
 import type { RawSession } from "./glue.js";
+import { writeComes } from "./backends.js";
 import { SessionLogError, toError } from "./errors.js";
 import { call } from "./runtime.js";
 import { backOff, firstFence, formatRecord, keys, eraseLast, mergeSmall, replaceRun, segmentBatches, SMALL, takeOverFrom, type Batch } from "./segments.js";
@@ -313,6 +314,7 @@ export class Writer {
     try {
       if (this.#creating !== null) await this.#creating.catch(() => {});
       if (this.#mergeDue) await this.#merge();
+      writeComes(this.#host.backend);
       const isFirst = this.#isNew;
       const { bytes, batches } = this.#batches(from, to);
       for (const batch of batches) await this.#host.backend.transact(batch);

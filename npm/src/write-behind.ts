@@ -2,7 +2,9 @@
 import { call } from "./runtime.js";
 import type { RawWriteBehind } from "./glue.js";
 
-export type WriteOutcome = "stored" | "conflict" | "failed" | "refused";
+/** In the order of their numbers in the module. */
+const OUTCOMES = ["stored", "conflict", "failed", "refused"] as const;
+export type WriteOutcome = (typeof OUTCOMES)[number];
 
 /** What to do next, in order. `src/store/write_behind/protocol.rs` says what each means. */
 export type WriteStep =
@@ -29,8 +31,8 @@ const decode: ReadonlyArray<(a: number, b: number) => WriteStep> = [
 function steps(triples: Float64Array): WriteStep[] {
   const out: WriteStep[] = [];
   for (let i = 0; i + 2 < triples.length; i += 3) {
-    const [code = -1, a = 0, b = 0] = triples.subarray(i, i + 3);
-    const step = decode[code]?.(a, b);
+    // By index: a view for each step costs more than the step.
+    const step = decode[triples[i] as number]?.(triples[i + 1] as number, triples[i + 2] as number);
     if (step !== undefined) out.push(step);
   }
   return out;
@@ -53,7 +55,7 @@ export class WriteBehind {
   /** An event that cannot wait is about to be appended: those queued to be stored first go before it as ordinary ones. */
   makeRoom(now: number): WriteStep[] { return steps(call(() => this.#raw.make_room(now))); }
   tick(now: number): WriteStep[] { return steps(call(() => this.#raw.tick(now))); }
-  done(now: number, outcome: WriteOutcome): WriteStep[] { return steps(call(() => this.#raw.done(now, outcome))); }
+  done(now: number, outcome: WriteOutcome): WriteStep[] { return steps(call(() => this.#raw.done(now, OUTCOMES.indexOf(outcome)))); }
   /** After `reload`: what the store holds, and how long the log is with our unsaved events behind that. */
   reloaded(now: number, stored: number, length: number, candidateStored = false): WriteStep[] {
     return steps(call(() => this.#raw.reloaded(now, stored, length, candidateStored)));

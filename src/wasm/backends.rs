@@ -242,12 +242,12 @@ impl RawWriteBehind {
         self.step(Input::Tick { now: now as i64 })
     }
 
-    /// The write under way ended: "stored", "conflict", "refused", or else it failed.
-    pub fn done(&self, now: f64, outcome: &str) -> Vec<f64> {
+    /// The write under way ended: 0 stored, 1 conflict, 3 refused, or else it failed.
+    pub fn done(&self, now: f64, outcome: u32) -> Vec<f64> {
         let outcome = match outcome {
-            "stored" => Outcome::Stored,
-            "conflict" => Outcome::Conflict,
-            "refused" => Outcome::Refused,
+            0 => Outcome::Stored,
+            1 => Outcome::Conflict,
+            3 => Outcome::Refused,
             _ => Outcome::Failed,
         };
         self.step(Input::Done { now: now as i64, outcome })
