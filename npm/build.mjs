@@ -109,7 +109,7 @@ function fastStrings(source) {
   const encoded = `    let offset = 0;
 
     if (len > 48) {
-        const { read, written } = cachedTextEncoder.encodeInto(arg, mem.subarray(ptr, ptr + len));
+        const { read, written } = cachedTextEncoder.encodeInto(arg, new Uint8Array(mem.buffer, ptr, len));
         if (read === len && written === len) offset = len;
     }
     for (; offset < len; offset++) {`;
