@@ -24,6 +24,7 @@ import { appendForeign, exportAs, readExport, type ImportReport } from "./transf
 import { call, callersOwn } from "./runtime.js";
 import { RunStore } from "./runs.js";
 import { Session, type RestOfLog, type SessionHome } from "./session.js";
+import { askToPersist, storageFacts } from "./storage-facts.js";
 import { seedText, toText } from "./values.js";
 
 type StoreEvent = "session/created" | "session/disposed" | "session/event" | "session/flush";
@@ -711,7 +712,7 @@ export class SessionStore {
 
   async requestPersistence(): Promise<boolean> {
     this.#check();
-    return this.#storage.durable && (await within(PERSIST_ANSWER_MS, storageManager()?.persist?.(), false));
+    return this.#storage.durable && (await askToPersist());
   }
 
   #detach(session: Session): void {
@@ -739,36 +740,6 @@ export class SessionStore {
   [Symbol.asyncDispose](): Promise<void> {
     return this.dispose();
   }
-}
-
-/** A headless browser may never answer; a person may take their time with a prompt. */
-const PERSIST_ANSWER_MS = 5_000;
-const FACTS_ANSWER_MS = 1_000;
-
-function storageManager(): StorageManager | undefined {
-  return (globalThis as { navigator?: { storage?: StorageManager } }).navigator?.storage;
-}
-
-/** The answer, or `otherwise` when there is none, in time. */
-async function within<T, O>(ms: number, answer: Promise<T> | undefined, otherwise: O): Promise<T | O> {
-  if (answer === undefined) return otherwise;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<O>((resolve) => {
-    timer = setTimeout(() => resolve(otherwise), ms);
-  });
-  try {
-    return await Promise.race([answer.catch(() => otherwise), late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-async function storageFacts(): Promise<{ persisted: boolean | null; usageBytes?: number; quotaBytes?: number }> {
-  const manager = storageManager();
-  const persisted = await within(FACTS_ANSWER_MS, manager?.persisted?.(), null);
-  const estimate = await within(FACTS_ANSWER_MS, manager?.estimate?.(), {} as StorageEstimate);
-  const { usage, quota } = estimate;
-  return { persisted, ...(usage === undefined ? {} : { usageBytes: usage }), ...(quota === undefined ? {} : { quotaBytes: quota }) };
 }
 
 function withoutUndefined<T extends object>(value: T): T {
