@@ -120,9 +120,12 @@ export class Library {
     if (change !== null) this.patch(session.id, change, event.type !== "user/message");
   }
 
-  /** A record is written a little later than the events: what it missed when its writer was cut off is made up for. */
+  /**
+   * What was said last is written a little later than the event itself: what the record missed when its writer was cut off is
+   * made up for. Everything else went with its event.
+   */
   catchUp(session: LiveSession, from: number): void {
-    for (const event of session.slice(Math.max(from, session.seq - MOST_MISSED))) this.note(event, session);
+    for (const event of session.slice(Math.max(from, session.seq - MOST_MISSED))) if (event.type === "user/message") this.note(event, session);
   }
 
   /** A record that has a preview keeps it: there is no need to read it for every message. */

@@ -50,6 +50,8 @@ export interface Candidate {
 interface Waiter {
   candidate?: Candidate;
   id?: string;
+  /** Why it could not be put into the log. */
+  refused?: SessionLogError;
   resolve(): void;
   reject(error: SessionLogError): void;
 }
@@ -88,6 +90,8 @@ export class Writer {
   /** Ids of events that were taken back without the store having said that it does not hold them. */
   #doubtful = new Set<string>();
   #stopped = false;
+  /** What ended the writing of this session for good. */
+  #fault: SessionLogError | null = null;
 
   /** `fence` is null for a session that is not in the store yet. */
   constructor(host: WriterHost, header: Header, fence: Uint8Array | null, stored: number) {
@@ -106,6 +110,7 @@ export class Writer {
   }
 
   get unsaved(): number {
+    if (this.#fault !== null) return Math.max(0, this.#length - this.durable);
     if (this.#stopped) return 0;
     this.#tell();
     return this.#machine.unsaved;
@@ -211,7 +216,7 @@ export class Writer {
   /** Resolves when everything appended so far is stored, and the record; rejects when it could not be (it is kept and tried again). */
   async flush(): Promise<void> {
     // After an internal fault nothing can be written any more, and nobody must believe that it was.
-    if (this.#stopped && this.lastError?.code === "poisoned") throw this.lastError;
+    if (this.#fault !== null) throw this.#fault;
     if (this.#stopped) return;
     this.#isRecordUrgent ||= this.#recordDirty;
     if (this.#isNew && (this.#length === 0 || this.#creating !== null)) await this.#create();
@@ -257,14 +262,20 @@ export class Writer {
   #admit(token: number): void {
     const waiter = this.#waiting.get(token);
     if (waiter?.candidate === undefined) return;
-    waiter.id = waiter.candidate.admit();
-    this.#admitted = waiter;
+    try {
+      waiter.id = waiter.candidate.admit();
+      this.#admitted = waiter;
+    } catch (thrown) {
+      // A random source of the caller's may fail: then there is no such event, and nothing of it is written.
+      waiter.refused = toError(thrown);
+    }
   }
 
   #release(token: number, how: "reveal" | "withdraw"): void {
     const waiter = this.#waiting.get(token);
     if (waiter === undefined) return;
     if (this.#admitted === waiter) this.#admitted = null;
+    if (waiter.refused !== undefined && how === "reveal") return this.#refuse(token, waiter.refused);
     if (how === "withdraw" && waiter.id !== undefined) this.#doubtful.add(waiter.id);
     waiter.candidate?.[how]();
   }
@@ -304,7 +315,19 @@ export class Writer {
     return { checks, puts };
   }
 
+  /** The log has no such event; the machine is told how long it really is. */
+  #refuse(token: number, error: SessionLogError): void {
+    this.lastError = error;
+    this.#isTold = false;
+    this.#settle(token, false);
+  }
+
   #write(from: number, to: number): void {
+    if (to > this.#length) {
+      // What was to be stored first could not be made.
+      for (const { refused } of this.#waiting.values()) if (refused !== undefined) this.lastError = refused;
+      return this.#done("refused");
+    }
     if (this.#host.storeFirst) return this.#writeNow(this.#batches(from, to));
     this.#start(this.#writeSoon(from, to));
   }
@@ -379,6 +402,7 @@ export class Writer {
     } catch (thrown) {
       const error = toError(thrown);
       this.lastError = error;
+      this.#fault = error;
       this.#stopped = true;
       for (const waiter of this.#waiting.values()) waiter.reject(error);
       this.#waiting.clear();

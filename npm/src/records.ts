@@ -132,8 +132,10 @@ export function changeOf(event: SessionEvent, record: () => SessionRecord): Late
       return { last_prompt: folded, ...(record()["first_preview"] === "" ? { first_preview: folded.slice(0, 400) } : {}) };
     }
     case "session/titled":
-      return { title: event.data.title };
+      // An event of another writer may say anything.
+      return typeof event.data.title === "string" ? { title: event.data.title } : null;
     case "turn/start":
+      if (!Number.isSafeInteger(event.data.turn)) return null;
       return { status: "running", interrupted_turn: { turn: event.data.turn, seq: event.seq } };
     case "turn/end":
       return { status: "idle", interrupted_turn: null };

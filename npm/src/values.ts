@@ -90,6 +90,9 @@ function open(value: object, repair: boolean): Frame | string {
   return { value, keys, length: keys.length, next: 0 };
 }
 
+/** Depths at which to look whether a value contains itself: a wide one takes long to go down a thousand times. */
+const isLook = (depth: number): boolean => depth >= 8 && (depth & (depth - 1)) === 0;
+
 function deepFault(frames: Frame[]): Fault {
   const seen = new Map<object, number>();
   for (let at = 0; at < frames.length; at++) {
@@ -107,7 +110,7 @@ export function findFault(root: unknown, repair = false): Fault | null {
     let value: unknown = root;
     for (;;) {
       if (typeof value === "object" && value !== null) {
-        if (frames.length >= MAX_DEPTH) return deepFault(frames);
+        if (frames.length >= MAX_DEPTH || (isLook(frames.length) && new Set(frames.map((frame) => frame.value)).size < frames.length)) return deepFault(frames);
         const frame = open(value, repair);
         if (typeof frame === "string") return { why: frame, path: pathOf(frames) };
         frames.push(frame);
@@ -132,6 +135,9 @@ export function findFault(root: unknown, repair = false): Fault | null {
 // The stack of the quick walk: kept from call to call, emptied of what it held.
 const waiting: Array<object | null> = [];
 const depths: number[] = [];
+const MAX_WAITING = 1_000_000;
+/** Room for so many stays. */
+const KEPT_WAITING = 10_000;
 /** A member that is an accessor may come back here. */
 let isWalking = false;
 
@@ -150,8 +156,8 @@ function isSurelyLossless(root: unknown): boolean {
       const value = waiting[--count] as object;
       const depth = depths[count] as number;
       waiting[count] = null;
-      // What contains itself gets here as well.
-      if (depth > MAX_DEPTH) return false;
+      // What contains itself gets here as well, and what is wide and contains itself gets many at every depth.
+      if (depth > MAX_DEPTH || count > MAX_WAITING) return false;
       const isList = Array.isArray(value);
       if (isList ? Object.keys(value).length !== value.length : !isOwnRealmsPlain(value)) return false;
       if (isList) {
@@ -180,6 +186,7 @@ function isSurelyLossless(root: unknown): boolean {
   } finally {
     isWalking = false;
     while (count > 0) waiting[--count] = null;
+    if (waiting.length > KEPT_WAITING) waiting.length = depths.length = 0;
   }
 }
 
@@ -211,6 +218,10 @@ const escapes = /\\(?:u(d[89a-f][0-9a-f]{2})|[^])/gi;
 /** The JSON text of a lossless value; `not_json` naming the path for any other. */
 export function toText(value: unknown, repair = false, replacement = "\uFFFD"): string {
   if (!isSurelyLossless(value)) refuseFault(value, repair);
+  // A page's script may have given all objects or lists another form in JSON.
+  if ("toJSON" in Object.prototype || "toJSON" in Array.prototype) {
+    throw new SessionLogError("not_json", "not a lossless JSON value: a toJSON of all objects or lists would change it", { path: "" });
+  }
   let text: string;
   try {
     text = JSON.stringify(value);

@@ -292,3 +292,33 @@ test("many single events are merged into few segments, from memory and after a r
   assert.equal((await store.resume("s1")).verify(), null);
   await store.dispose();
 });
+
+test("a random source that fails while an event waits to be stored costs that event alone, whatever else fails", { timeout: 60_000 }, async () => {
+  for (const failing of [false, true]) {
+    const backend = memoryBackend();
+    let broken = false;
+    const random = (bytes) => {
+      if (broken) {
+        broken = false;
+        throw new Error("no entropy");
+      }
+      return crypto.getRandomValues(bytes);
+    };
+    const store = await SessionStore.open({ storage: { kind: "custom", backend }, random });
+    const session = store.create("s1");
+    await session.flush();
+    const refused = [];
+    for (let i = 0; i < 700; i++) {
+      broken ||= i === 300;
+      if (failing && i % 97 === 5) once(backend, async () => { throw lost(); });
+      await session.appendDurable("user/message", { text: `${i}` }).catch(() => refused.push(`${i}`));
+      if (i % 10 === 0) try { session.append("user/message", { text: `also ${i}` }); } catch { refused.push(`also ${i}`); }
+    }
+    await session.flush();
+    const said = texts(session.events);
+    assert.deepEqual([session.durableSeq, (await store.status()).unsaved], [said.length, 0]);
+    assert.equal(said.length + refused.length, 770);
+    await store.dispose();
+    assert.deepEqual(await stored(backend, "s1"), said, "what is said to be stored is");
+  }
+});

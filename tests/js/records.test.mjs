@@ -227,3 +227,15 @@ test("a session is resumed in ways that there are", async () => {
   }
   for (const recover of ["close", "resume", "ask"]) await (await store.resume("s1", { recover })).dispose();
 });
+
+test("events of built-in types with payloads of another kind leave the record readable", async () => {
+  const store = await SessionStore.open({ storage: { kind: "memory" } });
+  const session = store.create("odd");
+  session.append("user/message", { text: "first" });
+  for (const [type, data] of [["session/titled", { title: 5 }], ["session/titled", {}], ["turn/start", {}], ["turn/start", { turn: "x" }]]) session.append(type, data);
+  await session.flush();
+  const record = await store.record("odd");
+  assert.deepEqual([record.title, record.last_prompt, record.status], [null, "first", "idle"]);
+  assert.equal((await store.sessions()).length, 1);
+  await store.dispose();
+});

@@ -69,3 +69,31 @@ test("a string of 64 MB works", async () => {
   assert.equal(session.event(0).data.text.length, text.length);
   assert.equal(session.append("user/message", { text: "next" }).seq, 1);
 });
+
+test("a wide value that contains itself is refused before it takes memory or time", { timeout: 20_000 }, async () => {
+  const store = await SessionStore.open({ storage: { kind: "memory" } });
+  const session = store.create();
+  const tree = { children: [] };
+  for (let i = 0; i < 300_000; i++) tree.children.push({ text: `${i}`, parent: tree });
+  const list = [];
+  for (let i = 0; i < 300_000; i++) list.push(list);
+  for (const value of [tree, list]) assert.throws(() => session.append("user/message", { value }), { code: "not_json", message: /contains itself/ });
+  session.append("user/message", { text: "after" });
+  await store.dispose();
+});
+
+test("a toJSON that a script gave to all lists or objects is no silent change", async () => {
+  const store = await SessionStore.open({ storage: { kind: "memory" } });
+  const session = store.create();
+  for (const prototype of [Array.prototype, Object.prototype]) {
+    prototype.toJSON = () => "changed";
+    try {
+      assert.throws(() => session.append("user/message", { parts: [{ type: "text", text: "a" }] }), { code: "not_json", message: /toJSON/ });
+    } finally {
+      delete prototype.toJSON;
+    }
+  }
+  session.append("user/message", { text: "after" });
+  assert.equal(session.seq, 1);
+  await store.dispose();
+});
