@@ -126,7 +126,9 @@ for (const [status, json, reason] of refusals) {
       assert.ok(error instanceof SessionLogError);
       assert.deepEqual([error.details.reason, error.details.status], [reason, status]);
       assert.equal(server.requests.length, 1);
-      const shown = `${error.message} ${error.stack} ${JSON.stringify(error.details)} ${String(error.cause)}`;
+      // Where in a file a frame stands is a number as well, and once was the end of the key.
+      const stack = error.stack.replace(/:\d+:\d+/g, "");
+      const shown = `${error.message} ${stack} ${JSON.stringify(error.details)} ${String(error.cause)}`;
       assert.ok(!shown.includes(KEY) && !shown.includes("6789"), shown);
     }
   });
