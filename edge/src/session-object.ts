@@ -42,6 +42,8 @@ export class SessionObject extends DurableObject<Env> {
   /** Owner and id: the object learns them with its first request and keeps them for alarms. */
   #owner = "";
   #id = "";
+  /** Who wrote the log last: "host" or "client". */
+  #writer = "";
   #store: SessionStore | null = null;
   #session: Session | null = null;
   #opening: Promise<Session> | null = null;
@@ -60,6 +62,7 @@ export class SessionObject extends DurableObject<Env> {
     for (const { name, value } of storage.sql.exec<{ name: string; value: string }>("SELECT name, value FROM facts")) {
       if (name === "owner") this.#owner = value;
       if (name === "id") this.#id = value;
+      if (name === "writer") this.#writer = value;
     }
     const sockets = (): WebSocket[] => ctx.getWebSockets();
     this.#live = new Live(sockets);
@@ -227,8 +230,8 @@ export class SessionObject extends DurableObject<Env> {
 
   /** The record is written a little later than the events; after a crash it may have missed some. */
   async #settleRecord(): Promise<void> {
-    // A session that was deleted has none.
-    if (this.#leases.heldByClient || this.#database.get(`r/${this.#id}`) === null) return;
+    // What a client wrote is a client's to bring up to date; a session that was deleted has no record.
+    if (this.#writer !== "host" || this.#leases.heldByClient || this.#database.get(`r/${this.#id}`) === null) return;
     await this.#serial(async () => {
       const session = await this.#open();
       if (!session.readOnly) await session.flush();
@@ -269,9 +272,16 @@ export class SessionObject extends DurableObject<Env> {
     this.#id = id;
   }
 
+  #wroteLast(writer: "host" | "client"): void {
+    if (this.#writer === writer) return;
+    this.ctx.storage.sql.exec("INSERT OR REPLACE INTO facts (name, value) VALUES ('writer', ?)", writer);
+    this.#writer = writer;
+  }
+
   async #answer(request: Request): Promise<Response> {
     // Made by the door, so that there is nothing to put right: https://object/v1/sessions/ID/WHAT/ARGUMENT?QUERY
-    const [path = "", search = ""] = request.url.split("?");
+    const at = request.url.indexOf("?");
+    const [path, search] = at < 0 ? [request.url, ""] : [request.url.slice(0, at), request.url.slice(at)];
     const [what = "", argument = ""] = path.split("/").slice(6).map(decodeURIComponent);
     const query = new URLSearchParams(search);
     switch (`${request.method} ${what}`) {
@@ -381,6 +391,7 @@ export class SessionObject extends DurableObject<Env> {
     if (known !== null) return { events: JSON.parse(known) as Appended["events"], replayed: true };
     const session = await this.#lead();
     this.#checkRoom(events.length, session);
+    this.#wroteLast("host");
     const receipts = session.appendAll(events).map(({ seq, id, at }) => ({ seq, id, at }));
     this.#unstored = key === null ? null : { key, print, answer: JSON.stringify(receipts) };
     try {
@@ -441,7 +452,10 @@ export class SessionObject extends DurableObject<Env> {
     const header = `s/${this.#id}/h`;
     if (batch.puts.some(([key]) => key === header) && this.#database.get(header) === null) await this.#reserve();
     if (ofLog || keys.some((key) => /^[fj]\//.test(key))) await this.#yield();
-    if (ofLog) this.#leases.wrote();
+    if (ofLog) {
+      this.#leases.wrote();
+      this.#wroteLast("client");
+    }
     const changesRecord = keys.some((key) => key === header || key.startsWith("r/"));
     this.#write(() => void this.#database.transact(batch), changesRecord, { key: request, print: "kv", answer: "" });
     if (ofLog) await this.#follow();

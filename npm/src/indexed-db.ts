@@ -52,7 +52,7 @@ export function transactOn(db: IDBDatabase, batch: RangedBatch, isStrict: boolea
     } catch {
       return resolve(false);
     }
-    transaction.oncomplete = () => resolve(!hasFailed);
+    transaction.oncomplete = () => (verdict === null ? resolve(!hasFailed) : reject(verdict));
     transaction.onerror = () => {
       hasFailed = true;
     };
@@ -91,6 +91,7 @@ export function transactOn(db: IDBDatabase, batch: RangedBatch, isStrict: boolea
         if (!added.has(key)) continue;
         store.add(value, key).onerror = (event) => {
           event.stopPropagation();
+          hasFailed = true;
           if ((event.target as IDBRequest).error?.name === "ConstraintError") verdict ??= conflict(key);
         };
       }

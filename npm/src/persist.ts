@@ -12,7 +12,7 @@ import { WriteBehind, type WriteOutcome, type WriteStep } from "./write-behind.j
 const MERGE_AFTER = 256;
 
 /** So long a fence that was in force is taken to be so under a lock: too short a time for another writer to merge anything. */
-const PROVEN_MS = 50;
+export const PROVEN_MS = 50;
 
 /** What is merged grows no larger than this (src/store/layout.rs decides). */
 const MERGED = 1024 * 1024;
@@ -68,6 +68,7 @@ export class Writer {
   /** The fence of the last write that was stored, and when that was. */
   #proven: Uint8Array | null = null;
   #provenAt = 0;
+  #hasLooked = false;
   #isNew: boolean;
   #recordDirty: boolean;
   #record: Promise<void> | null = null;
@@ -372,6 +373,7 @@ export class Writer {
       this.#isMergeOwed = false;
     } catch {
       // The next write says what is wrong, if anything is.
+      this.#isMergeOwed = true;
     }
   }
 
@@ -419,6 +421,7 @@ export class Writer {
     if (checkpoint !== undefined) extra.puts?.push([keys.checkpoint(id), encodeCheckpoint(checkpoint)]);
     if (this.#isRecordDue) this.#recordTaken();
     const fence = this.#isFenceProven ? null : (this.#fence ?? firstFence());
+    this.#hasLooked = fence !== null;
     return { bytes: lines.length, batches: segmentBatches(backend, id, fence, from, joinBytes([lines, damaged]), extra) };
   }
 
@@ -433,8 +436,11 @@ export class Writer {
 
   #wrote(): void {
     this.#fence ??= firstFence();
-    this.#proven = this.#fence;
-    this.#provenAt = now();
+    // Only a write that looked at the fence says that it is in force.
+    if (this.#hasLooked) {
+      this.#proven = this.#fence;
+      this.#provenAt = now();
+    }
     this.#isNew = false;
     this.#conflicts = 0;
     this.lastError = null;

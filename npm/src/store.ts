@@ -17,6 +17,7 @@ import { BlobStore, scrubBlob, type ExportedBlob } from "./blobs.js";
 import { keys, takeOver, writeSegment } from "./segments.js";
 import { openFormat } from "./format.js";
 import { encode, eraseSession, loadLines, readEnd, readEvents, readHeader, readLog, readUpto, type Header, type StoredLog } from "./stored.js";
+import { PROVEN_MS } from "./persist.js";
 import { Library, quote } from "./library.js";
 import { changed, decodeEntry, freshEntry, isoTime, reading, setupOf, type Entry } from "./records.js";
 import { Rescrub } from "./rescrub.js";
@@ -541,6 +542,7 @@ export class SessionStore {
     if (live !== undefined) await live.dispose().catch(() => {});
     const header = await readHeader(backend, id);
     if (header === null && !this.#library.entries.has(id)) throw missing(id);
+    if (header !== null && live === undefined) await this.#stopWriter(id);
     this.#library.entries.delete(id);
     await this.#blobs.removeUnused(await eraseSession(backend, id, header));
   }
@@ -648,10 +650,18 @@ export class SessionStore {
     return { events: work.events, remaining: 0 };
   }
 
+  /** Takes a session over from whoever writes it, and waits until they must have seen that. */
+  async #stopWriter(id: string): Promise<Uint8Array> {
+    const { backend, kind } = this.#storage;
+    const fence = await takeOver(backend, id);
+    if (kind === "indexeddb") await new Promise((resolve) => setTimeout(resolve, 3 * PROVEN_MS));
+    return fence;
+  }
+
   /** A session that nobody has open is rewritten under a fence of its own. */
   async #rescrubStored(id: string, work: Rescrub): Promise<void> {
     const { backend } = this.#storage;
-    const fence = await takeOver(backend, id);
+    const fence = await this.#stopWriter(id);
     const stored = await readLog(backend, id);
     if (stored === null) return;
     const raw = call(() => this.#env.open(stored.header.text));
