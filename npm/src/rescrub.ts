@@ -55,10 +55,10 @@ export class Rescrub {
   async #replaceSegments(session: Rescrubbed, damaged: Uint8Array): Promise<void> {
     const { id, raw, header } = session;
     const from = header.base?.count ?? 0;
-    const to = call(() => raw.len());
-    const lines = joinBytes([call(() => raw.lines(from, to)), damaged]);
     const fence = await session.fence();
     const old = (await this.#backend.list(...keys.segments(id, 0), { keysOnly: true })).map(([key]) => key);
+    // Only now, and nothing is awaited from here on: what was stored meanwhile is among the segments that go.
+    const lines = joinBytes([call(() => raw.lines(from, raw.len())), damaged]);
     const puts = call((module) => module.raw_segment_puts(id, from, lines, this.#backend.maxValueBytes ?? 2 ** 31)) as Array<[string, Uint8Array]>;
     const kept = new Set(puts.map(([key]) => key));
     await this.#backend.transact({ checks: [{ key: keys.fence(id), equals: fence }], deletes: old.filter((key) => !kept.has(key)), puts });
