@@ -88,8 +88,9 @@ export class SessionObject extends DurableObject<Env> {
       },
       transact: (batch) => {
         const puts = (start: string): boolean => batch.puts?.some(([key]) => key.startsWith(start)) === true;
-        // Files and runs are written through here too: the key belongs to the events.
-        const request = puts("s/") ? this.#unstored : null;
+        // Files, runs and merges are written through here too: the key belongs to the batch that puts the events where nothing was.
+        const isNew = (key: string): boolean => batch.checks?.some((check) => check.key === key && check.equals === null) === true;
+        const request = batch.puts?.some(([key]) => key.startsWith(`s/${this.#id}/e/`) && isNew(key)) === true ? this.#unstored : null;
         if (request !== null) this.#unstored = null;
         this.#write(() => void this.#database.transact(batch), puts("r/"), request);
       },
