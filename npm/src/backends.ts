@@ -2,7 +2,7 @@
 import type { KeyValueBackend, StorageSpec } from "../types/index.js";
 import { SessionLogError, toError } from "./errors.js";
 import { canAskWorker, hasSyncHandles, openInWorker } from "./opfs-page.js";
-import { begin, isPlainBatch, transactOn } from "./indexed-db.js";
+import { Begun, isPlainBatch, transactOn } from "./indexed-db.js";
 import type { RawIndexedDb } from "./glue.js";
 import { call } from "./runtime.js";
 
@@ -70,18 +70,23 @@ function wrap(raw: RawBackend, shape: Shape): KeyValueBackend {
   };
 }
 
-/** What a store does ahead of a write that comes in the same turn. */
-const ahead = new WeakMap<KeyValueBackend, () => void>();
+/** What a store can do ahead of a batch that comes in the same turn. */
+export interface Ahead {
+  /** Asks for a put of the batch, while the rest of it is made; one that the batch checks to be absent comes as `isNew`. */
+  put(key: string, value: Uint8Array, isNew: boolean): void;
+}
+
+const onHandles = new WeakMap<KeyValueBackend, OnHandle>();
 
 /** Says that a batch comes in this very turn: what the store needs for it is under way while the batch is made. */
-export function writeComes(backend: KeyValueBackend): void {
-  ahead.get(backend)?.();
+export function writeComes(backend: KeyValueBackend): Ahead | null {
+  return onHandles.get(backend)?.begin() ?? null;
 }
 
 /** Issues batches on the live handle; without one, and when something went wrong, the module does. */
-class OnHandle implements RawBackend {
+class OnHandle implements RawBackend, Ahead {
   /** Begun in this turn, for the batch that comes in it. */
-  #begun: { db: IDBDatabase; transaction: IDBTransaction } | null = null;
+  #begun: Begun | null = null;
 
   constructor(readonly raw: RawIndexedDb, readonly isStrict: boolean) {}
 
@@ -93,21 +98,36 @@ class OnHandle implements RawBackend {
   transact(batch: Batch): unknown {
     const db = isPlainBatch(batch) ? (this.raw.handle() as IDBDatabase | null) : null;
     if (db === null) return this.raw.transact(batch);
-    const begun = this.#begun?.db === db ? this.#begun.transaction : null;
+    const begun = this.#begun?.db === db ? this.#begun : null;
+    if (begun === null) this.#drop();
     this.#begun = null;
     return transactOn(db, batch, this.isStrict, begun).then((done) => (done ? undefined : call(() => this.raw.transact_again(batch))));
   }
 
-  begin(): void {
+  begin(): Ahead | null {
     const db = call(() => this.raw.handle()) as IDBDatabase | null;
-    if (db === null) return;
+    if (db === null) return null;
+    this.#try(() => (this.#begun = new Begun(db, this.isStrict)));
+    queueMicrotask(() => this.#drop());
+    return this;
+  }
+
+  put(key: string, value: Uint8Array, isNew: boolean): void {
+    this.#try(() => this.#begun?.put(key, value, isNew));
+  }
+
+  /** What goes wrong ahead of a batch, the batch itself finds out. */
+  #try(work: () => void): void {
     try {
-      this.#begun = { db, transaction: begin(db, this.isStrict) };
+      work();
     } catch {
-      // The batch itself finds out what is wrong.
-      return;
+      this.#drop();
     }
-    queueMicrotask(() => (this.#begun = null));
+  }
+
+  #drop(): void {
+    this.#begun?.drop();
+    this.#begun = null;
   }
 }
 
@@ -131,7 +151,7 @@ const openers: { [K in StorageSpec["kind"]]: (spec: Extract<StorageSpec, { kind:
     });
     const onHandle = new OnHandle(raw as RawIndexedDb, isStrict);
     const backend = wrap(onHandle, { name: "indexeddb", maxValueBytes: 64 * MIB, maxBatch: 10_000 });
-    ahead.set(backend, () => onHandle.begin());
+    onHandles.set(backend, onHandle);
     if (broke) broken.add(backend);
     return backend;
   },

@@ -23,9 +23,29 @@ export function isPlainBatch(batch: RangedBatch): boolean {
   );
 }
 
-/** Begins a transaction for writing; one that nothing is asked of in the same turn ends by itself. */
-export function begin(db: IDBDatabase, isStrict: boolean): IDBTransaction {
-  return db.transaction(STORE, "readwrite", { durability: isStrict ? "strict" : "relaxed" });
+/** A transaction for a batch that is still being made, in this turn; one that nothing was asked of ends by itself. */
+export class Begun {
+  readonly transaction: IDBTransaction;
+  /** What the batch will ask for and is under way. */
+  readonly asked = new Map<string, IDBRequest>();
+
+  constructor(readonly db: IDBDatabase, isStrict: boolean) {
+    this.transaction = db.transaction(STORE, "readwrite", { durability: isStrict ? "strict" : "relaxed" });
+  }
+
+  put(key: string, value: Uint8Array, isNew: boolean): void {
+    const store = this.transaction.objectStore(STORE);
+    this.asked.set(key, isNew ? store.add(value, key) : store.put(value, key));
+  }
+
+  /** The batch does not come: nothing of it may stand. */
+  drop(): void {
+    try {
+      this.transaction.abort();
+    } catch {
+      // It has ended, with nothing in it.
+    }
+  }
 }
 
 function commit(transaction: IDBTransaction): void {
@@ -40,18 +60,19 @@ function commit(transaction: IDBTransaction): void {
  * Resolves with true when the transaction is complete, and with false when it came to nothing for a reason other than a
  * check; rejects with `conflict`. Everything is issued in one go, and nothing is awaited while the transaction lives.
  */
-export function transactOn(db: IDBDatabase, batch: RangedBatch, isStrict: boolean, begun: IDBTransaction | null = null): Promise<boolean> {
+export function transactOn(db: IDBDatabase, batch: RangedBatch, isStrict: boolean, begun: Begun | null = null): Promise<boolean> {
   return new Promise((resolve, reject) => {
     let verdict: SessionLogError | null = null;
     /** The key of the one check, when the last request makes it. */
     let last: string | null = null;
     let hasFailed = false;
-    let transaction: IDBTransaction;
+    let ahead: Begun;
     try {
-      transaction = begun ?? begin(db, isStrict);
+      ahead = begun ?? new Begun(db, isStrict);
     } catch {
       return resolve(false);
     }
+    const { transaction, asked } = ahead;
     transaction.oncomplete = () => (verdict === null ? resolve(!hasFailed) : reject(verdict));
     transaction.onerror = () => {
       hasFailed = true;
@@ -86,16 +107,16 @@ export function transactOn(db: IDBDatabase, batch: RangedBatch, isStrict: boolea
       }
       if (batch.deleted !== undefined) store.delete(IDBKeyRange.bound(...batch.deleted, false, true));
       else for (const key of batch.deletes ?? []) store.delete(key);
-      for (const [key, value] of batch.puts ?? []) if (!added.has(key)) store.put(value, key);
+      for (const [key, value] of batch.puts ?? []) if (!added.has(key) && !asked.has(key)) store.put(value, key);
       for (const [key, value] of batch.puts ?? []) {
         if (!added.has(key)) continue;
-        store.add(value, key).onerror = (event) => {
+        (asked.get(key) ?? store.add(value, key)).onerror = (event) => {
           event.stopPropagation();
           hasFailed = true;
           if ((event.target as IDBRequest).error?.name === "ConstraintError") verdict ??= conflict(key);
         };
       }
-      if (added.size !== 1 || batch.checks?.length !== 1) return;
+      if (added.size !== 1 || batch.checks?.length !== 1 || asked.size > 0) return;
       // Saves the way there and back that the database takes to ask whether more will come: a third of the time of a write. Only
       // where the request that may be refused is the last one: Firefox writes the others when it is not.
       last = batch.checks[0]?.key ?? null;

@@ -1,10 +1,10 @@
 // Carries out what the write-behind machine of a session decides: writes, timers, reloads, and word to those who wait.
 import type { KeyValueBackend } from "../types/index.js";
 import type { RawSession } from "./glue.js";
-import { writeComes } from "./backends.js";
+import { writeComes, type Ahead } from "./backends.js";
 import { SessionLogError, toError } from "./errors.js";
 import { call } from "./runtime.js";
-import { backOff, firstFence, formatRecord, keys, eraseLast, mergeSmall, replaceRun, segmentBatches, SMALL, takeOverFrom, type Batch } from "./segments.js";
+import { backOff, firstFence, formatRecord, keys, eraseLast, mergeSmall, replaceRun, segmentBatches, segmentPuts, SMALL, takeOverFrom, type Batch, type Put } from "./segments.js";
 import { encodeCheckpoint, encodeHeader, readLog, type Header } from "./stored.js";
 import { WriteBehind, type WriteOutcome, type WriteStep } from "./write-behind.js";
 
@@ -55,6 +55,9 @@ interface Waiter {
   resolve(): void;
   reject(error: SessionLogError): void;
 }
+
+/** A segment that was written: its events, and how long it is. */
+interface Written { from: number; to: number; bytes: number }
 
 const now = (): number => Math.floor(performance.now());
 
@@ -329,7 +332,7 @@ export class Writer {
       for (const { refused } of this.#waiting.values()) if (refused !== undefined) this.lastError = refused;
       return this.#done("refused");
     }
-    if (this.#host.storeFirst) return this.#writeNow(this.#batches(from, to));
+    if (this.#host.storeFirst) return this.#writeNow(this.#batches(from, to, null));
     this.#start(this.#writeSoon(from, to));
   }
 
@@ -338,12 +341,11 @@ export class Writer {
     try {
       if (this.#creating !== null) await this.#creating.catch(() => {});
       if (this.#mergeDue) await this.#merge();
-      writeComes(this.#host.backend);
       const isFirst = this.#isNew;
-      const { bytes, batches } = this.#batches(from, to);
+      const { segments, batches } = this.#batches(from, to, writeComes(this.#host.backend));
       for (const batch of batches) await this.#host.backend.transact(batch);
-      // Damaged lines may ride along in the first one, and memory has those elsewhere.
-      if (!isFirst) this.#remember(from, to, bytes);
+      // Damaged lines may ride along in the first ones, and memory has those elsewhere.
+      if (!isFirst) for (const segment of segments) this.#remember(segment);
     } catch (failure) {
       thrown = failure ?? new SessionLogError("storage", "the storage failed without a reason");
     }
@@ -382,7 +384,7 @@ export class Writer {
   }
 
   /** Remembers what was stored, for a merge. */
-  #remember(from: number, to: number, bytes: number): void {
+  #remember({ from, to, bytes }: Written): void {
     const isSmall = bytes < SMALL;
     const isNext = this.#small.firstSeqs.length === 0 || this.#small.end === from;
     if (!isSmall || !isNext) {
@@ -411,18 +413,29 @@ export class Writer {
     }
   }
 
-  #batches(from: number, to: number): { bytes: number; batches: Batch[] } {
+  /** `ahead` takes what goes out in several segments while the next of them is made. */
+  #batches(from: number, to: number, ahead: Ahead | null): { segments: Written[]; batches: Batch[] } {
     const { id, raw, backend } = this.#host;
-    const lines = call(() => raw.lines(from, to));
-    // Lines that could not be read when the session was imported ride along once, so that they are never lost.
-    const damaged = this.#isNew ? call(() => raw.damaged_bytes()) : new Uint8Array();
     const extra = this.#extra();
     const checkpoint = call(() => raw.checkpoint(from, to));
     if (checkpoint !== undefined) extra.puts?.push([keys.checkpoint(id), encodeCheckpoint(checkpoint)]);
-    if (this.#isRecordDue) this.#recordTaken();
     const fence = this.#isFenceProven ? null : (this.#fence ?? firstFence());
+    const segments: Written[] = [];
+    const puts: Put[] = [];
+    const ends = ahead === null || to - from === 1 ? [to] : call(() => raw.segment_ends(from, to));
+    for (const end of ends) {
+      const start = segments.at(-1)?.to ?? from;
+      let lines = call(() => raw.lines(start, end));
+      // Lines that could not be read when the session was imported ride along once, so that they are never lost.
+      if (this.#isNew && end === to) lines = joinBytes([lines, call(() => raw.damaged_bytes())]);
+      segments.push({ from: start, to: end, bytes: lines.length });
+      const own = segmentPuts(backend, id, start, lines);
+      if (ends.length > 1) for (const put of own) ahead?.put(...put, puts.length === 0 && put === own[0]);
+      puts.push(...own);
+    }
+    if (this.#isRecordDue) this.#recordTaken();
     this.#hasLooked = fence !== null;
-    return { bytes: lines.length, batches: segmentBatches(backend, id, fence, from, joinBytes([lines, damaged]), extra) };
+    return { segments, batches: segmentBatches(backend, id, fence, puts as [Put, ...Put[]], extra) };
   }
 
   #writeNow({ batches }: { batches: Batch[] }): void {

@@ -6,7 +6,7 @@ import { call } from "./runtime.js";
 
 export type Batch = Parameters<KeyValueBackend["transact"]>[0];
 type Check = NonNullable<Batch["checks"]>[number];
-type Put = NonNullable<Batch["puts"]>[number];
+export type Put = NonNullable<Batch["puts"]>[number];
 
 /** Proof that this writer took the session over last: the fence record's bytes (null: the session is new). */
 export type Fence = Uint8Array | null;
@@ -84,12 +84,11 @@ function sameBytes(a: Fence, b: Fence): boolean {
 }
 
 /**
- * Batches that write one segment, in order; the last one commits it. Every batch checks that nobody has written at this place,
- * and the fence, unless there is none given. `extra` goes with the committing batch: the header and record of a new session,
- * for example.
+ * Batches that write a segment (its `segmentPuts`, and those of more behind it that fit into one batch with it), in order; the
+ * last one commits it. Every batch checks that nobody has written at this place, and the fence, unless there is none given.
+ * `extra` goes with the committing batch: the header and record of a new session, for example.
  */
-export function segmentBatches(backend: KeyValueBackend, id: string, fence: Fence, firstSeq: number, lines: Uint8Array, extra: Batch = {}): Batch[] {
-  const [head, ...rest] = segmentPuts(backend, id, firstSeq, lines);
+export function segmentBatches(backend: KeyValueBackend, id: string, fence: Fence, [head, ...rest]: [Put, ...Put[]], extra: Batch = {}): Batch[] {
   const checks: Check[] = [{ key: head[0], equals: null }];
   let isFenceNew = false;
   if (fence !== null) {
@@ -112,7 +111,7 @@ export function segmentBatches(backend: KeyValueBackend, id: string, fence: Fenc
 }
 
 /** The first piece of a segment, and the others when it is over the backend's limit. */
-function segmentPuts(backend: KeyValueBackend, id: string, firstSeq: number, lines: Uint8Array): [Put, ...Put[]] {
+export function segmentPuts(backend: KeyValueBackend, id: string, firstSeq: number, lines: Uint8Array): [Put, ...Put[]] {
   const limit = backend.maxValueBytes ?? 2 ** 31;
   if (lines.length <= limit) return [[keys.segment(id, firstSeq), lines]];
   return call((m) => m.raw_segment_puts(id, firstSeq, lines, limit)) as [Put, ...Put[]];
@@ -120,7 +119,7 @@ function segmentPuts(backend: KeyValueBackend, id: string, firstSeq: number, lin
 
 /** Writes one segment; `conflict` when another writer took over or was first. */
 export async function writeSegment(backend: KeyValueBackend, id: string, fence: Uint8Array, firstSeq: number, lines: Uint8Array, extra?: Batch): Promise<void> {
-  for (const batch of segmentBatches(backend, id, fence, firstSeq, lines, extra)) await backend.transact(batch);
+  for (const batch of segmentBatches(backend, id, fence, segmentPuts(backend, id, firstSeq, lines), extra)) await backend.transact(batch);
 }
 
 /**

@@ -211,6 +211,35 @@ pub fn merge_plan(segments: &[(u64, usize)], max_value: usize) -> Option<std::op
     None
 }
 
+/// What is written in one go, where the first part can be on its way while the next is made, is cut at about this size.
+const CUT_BYTES: usize = 128 * 1024;
+/// A batch is atomic: what is to be written in one go must fit into one.
+const MOST_CUTS: usize = 1000;
+
+/// Cuts events of these sizes into segments of about the same size; returns how many events are in the first one, in the first
+/// two, and so on, up to all.
+pub fn cuts(sizes: &[usize]) -> Vec<usize> {
+    let total: usize = sizes.iter().sum();
+    let each = total / (total / CUT_BYTES).clamp(1, MOST_CUTS);
+    let mut out = Vec::new();
+    let mut bytes = 0;
+    for (at, size) in sizes.iter().enumerate() {
+        bytes += size;
+        if bytes >= each {
+            out.push(at + 1);
+            bytes = 0;
+        }
+    }
+    if out.last() != Some(&sizes.len()) {
+        // No segment for a small rest.
+        if bytes < each / 2 {
+            out.pop();
+        }
+        out.push(sizes.len());
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -304,5 +333,17 @@ mod tests {
         many.insert(5, (5, 1 << 20));
         assert_eq!(merge_plan(&many, usize::MAX), Some(6..71));
         assert_eq!(merge_plan(&many, 10_000), None, "what does not fit in one value stays");
+    }
+
+    #[test]
+    fn what_is_written_in_one_go_is_cut_evenly_and_loses_nothing() {
+        assert_eq!(cuts(&[]), [0]);
+        assert_eq!(cuts(&[1000; 3]), [3]);
+        assert_eq!(cuts(&[1000; 262]), [262], "less than two full ones");
+        assert_eq!(cuts(&[1000; 1000]), [143, 286, 429, 572, 715, 858, 1000]);
+        assert_eq!(cuts(&[200_000; 3]), [1, 2, 3]);
+        assert_eq!(cuts(&[10, 5_000_000, 10]), [3], "a large event takes its neighbours along");
+        let many = cuts(&[1_000_000; 3000]);
+        assert!(many.len() <= MOST_CUTS && many.last() == Some(&3000), "{}", many.len());
     }
 }

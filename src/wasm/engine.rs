@@ -253,6 +253,12 @@ impl RawSession {
         out
     }
 
+    /// Cuts what is written in one go into segments: where each of them ends, the last one at `to`.
+    pub fn segment_ends(&self, from: f64, to: f64) -> Vec<f64> {
+        let sizes: Vec<usize> = self.session.borrow().line_sizes(from as u64, to as u64).collect();
+        crate::store::layout::cuts(&sizes).into_iter().map(|count| from + count as f64).collect()
+    }
+
     /// Returns stored lines from `from` up to but not including `to`.
     pub fn lines(&self, from: f64, to: f64) -> Uint8Array {
         let session = self.session.borrow();

@@ -14,7 +14,8 @@ use super::event::EventView;
 use super::id::EventId;
 use super::time::Millis;
 
-pub use digest::{Digest, Salt, chain, hex, payload_digest, push_hex, unhex};
+use digest::Hash;
+pub use digest::{Digest, Salt, hex, push_hex, unhex};
 use segment::{Entry, Segment};
 
 /// A tail of this many bytes is closed into a shared segment.
@@ -288,14 +289,25 @@ impl Log {
             let known = segment.digests.borrow();
             for (at, entry) in segment.entries.iter().take(slice.count).enumerate() {
                 let seq = slice.start + at as u64;
-                let digest = chain(&previous, seq, &entry.kind, &segment.payload_digest(entry));
-                if known.get(at).is_some_and(|k| *k != digest) {
+                let made = |hash| segment.link(hash, &previous, seq, entry);
+                let known = known.get(at).copied();
+                if known.is_some_and(|known| known != made(Hash::Blake3) && known != made(Hash::Sha256)) {
                     return Verdict::BrokenAt(seq);
                 }
-                previous = digest;
+                previous = known.unwrap_or_else(|| made(Hash::Blake3));
             }
         }
         Verdict::Holds
+    }
+
+    /// Tells which hash the link of an event was made with.
+    fn hash_of(&self, seq: u64) -> Hash {
+        let previous = seq.checked_sub(1).and_then(|before| self.digest(before)).unwrap_or([0; 32]);
+        let is_old = |(segment, at): (&Segment, usize)| {
+            let made = |entry| segment.link(Hash::Sha256, &previous, seq, entry);
+            segment.entries.get(at).map(made) == self.digest(seq)
+        };
+        if self.place(seq).is_some_and(is_old) { Hash::Sha256 } else { Hash::Blake3 }
     }
 
     /// Makes a log in which some payloads are replaced; their old payload digests stay, so that the chain still holds.
@@ -307,7 +319,7 @@ impl Log {
             let Some((segment, at)) = self.place(seq) else { continue };
             let (Some(view), Some(entry)) = (segment.view(at, seq), segment.entries.get(at)) else { continue };
             let new = rewrite(view)?;
-            let old = segment.payload_digest(entry);
+            let was = new.as_ref().map(|_| segment.payload_digest(self.hash_of(seq), entry));
             out.append(&NewEvent {
                 id: view.id,
                 at: view.at,
@@ -315,7 +327,7 @@ impl Log {
                 data: new.as_ref().map_or(view.data, |(data, _)| data),
                 note: view.note,
                 salt: new.as_ref().map_or(entry.salt, |(_, salt)| *salt),
-                was: if new.is_some() { Some(old) } else { entry.was.as_deref().copied() },
+                was: was.or_else(|| entry.was.as_deref().copied()),
                 extra: segment.extra(entry),
             });
         }
@@ -407,6 +419,40 @@ mod tests {
             new.expect_digest(seq, log.digest(seq).unwrap());
         }
         assert_eq!((new.verify(), new.head()), (Verdict::Holds, head));
+    }
+
+    #[test]
+    fn a_chain_of_before_holds_goes_on_and_can_be_rewritten() {
+        let (old, payload) = (Hash::Sha256, |data: &str| digest::payload_digest(Hash::Sha256, &[0; 16], data));
+        let mut log = Log::new();
+        let mut previous = [0; 32];
+        for seq in 0..5 {
+            let (data, event) = new(seq);
+            log.append(&NewEvent { data: &data, salt: [0; 16], ..event });
+            previous = digest::chain(old, &previous, seq, event.kind, &payload(&data));
+            log.expect_digest(seq, previous);
+        }
+        for seq in 5..8 {
+            let (data, event) = new(seq);
+            log.append(&NewEvent { data: &data, salt: [0; 16], ..event });
+        }
+        let head = log.head();
+        assert_eq!(log.verify(), Verdict::Holds);
+        for changed in [3, 6] {
+            let mut new = log
+                .rewritten(|e| Ok((e.seq == changed).then(|| ("{\"text\":\"[gone]\"}".to_owned(), [9; 16]))))
+                .unwrap();
+            (0..8).for_each(|seq| new.expect_digest(seq, log.digest(seq).unwrap()));
+            assert_eq!((new.verify(), new.head()), (Verdict::Holds, head));
+            let mut forged = Log::new();
+            for seq in 0..8 {
+                let (data, event) = self::new(seq);
+                let data = if seq == changed { "{}" } else { &data };
+                forged.append(&NewEvent { data, salt: [0; 16], ..event });
+                forged.expect_digest(seq, log.digest(seq).unwrap());
+            }
+            assert_eq!(forged.verify(), Verdict::BrokenAt(changed));
+        }
     }
 
     proptest! {

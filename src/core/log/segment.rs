@@ -3,7 +3,7 @@
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
-use super::digest::{chain, payload_digest};
+use super::digest::{Hash, chain, payload_digest};
 use super::line;
 use super::{Digest, NewEvent, Salt};
 use crate::core::event::{self, EventView};
@@ -159,8 +159,13 @@ impl Segment {
     }
 
     /// The digest of a payload, or that of the one which stood there before it was rewritten.
-    pub(super) fn payload_digest(&self, entry: &Entry) -> Digest {
-        entry.was.as_deref().copied().unwrap_or_else(|| payload_digest(&entry.salt, entry.data.of(&self.text)))
+    pub(super) fn payload_digest(&self, hash: Hash, entry: &Entry) -> Digest {
+        entry.was.as_deref().copied().unwrap_or_else(|| payload_digest(hash, &entry.salt, entry.data.of(&self.text)))
+    }
+
+    /// The link of the chain that belongs to an event.
+    pub(super) fn link(&self, hash: Hash, previous: &Digest, seq: u64, entry: &Entry) -> Digest {
+        chain(hash, previous, seq, &entry.kind, &self.payload_digest(hash, entry))
     }
 
     /// Works the chain out up to so many events, after the digest `before` this segment; returns the last one.
@@ -170,7 +175,7 @@ impl Segment {
         while known.len() < upto {
             let at = known.len();
             let entry = self.entries.get(at)?;
-            previous = chain(&previous, start + at as u64, &entry.kind, &self.payload_digest(entry));
+            previous = self.link(Hash::Blake3, &previous, start + at as u64, entry);
             known.push(previous);
         }
         known.get(upto.checked_sub(1)?).copied()

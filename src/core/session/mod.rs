@@ -338,6 +338,11 @@ impl Session {
         out
     }
 
+    /// Tells about how many bytes each of these lines takes.
+    pub fn line_sizes(&self, from: u64, to: u64) -> impl Iterator<Item = usize> + '_ {
+        self.log.range(from, to).map(|event| event.data.len() + event.note.map_or(0, str::len) + LINE_BYTES)
+    }
+
     /// Writes the same into `out`, unless some of it was kept as it came; says whether it did.
     pub fn write_lines(&self, from: u64, to: u64, out: &mut String) -> bool {
         let to = to.min(self.log.len());
@@ -350,8 +355,7 @@ impl Session {
 
     fn make_lines(&self, from: u64, to: u64, made: &mut String) {
         // In one piece of memory: one that grows is copied again and again, and memory of the module never comes back.
-        let size = |event: EventView<'_>| event.data.len() + event.note.map_or(0, str::len) + LINE_BYTES;
-        made.reserve(self.log.range(from, to).map(size).sum());
+        made.reserve(self.line_sizes(from, to).sum());
         for event in self.log.range(from, to) {
             let seq = event.seq;
             let beside = Beside {
