@@ -261,6 +261,72 @@ test("C01: a full disk in IndexedDB is `quota`, the event stays unsaved, and the
   assert.deepEqual(seen, { code: "quota", durably: "quota", unsaved: 1, last: "quota", texts: ["1", "2", "3", "4"], after: 0 });
 }));
 
+test("a large flush is cut into segments of one transaction: of one that fails in the middle nothing stands, and all of it comes with the next", { timeout: 60_000 }, () => inContext(async (context) => {
+  const page = await tab(context);
+  const seen = await page.evaluate(async () => {
+    await openStore({ kind: "indexeddb" });
+    globalThis.session = store.create("s1");
+    let count = 0;
+    const expected = [];
+    const sayMany = () => {
+      for (let i = 0; i < 3000; i++) { const text = `${count++} `.padEnd(1000, "é"); expected.push(text); say(text); }
+    };
+    const segments = () => new Promise((resolve) => {
+      const open = indexedDB.open("sessionlog");
+      open.onsuccess = () => {
+        const request = open.result.transaction("kv").objectStore("kv").getAllKeys(IDBKeyRange.bound("s/s1/e/", "s/s1/e0"));
+        request.onsuccess = () => { open.result.close(); resolve(request.result.length); };
+      };
+    });
+    say("first"); expected.push("first");
+    await session.flush();
+    const out = [await segments()];
+    const real = IDBObjectStore.prototype.put;
+    /** The fifth segment of every write from now on, so often, goes wrong like this. */
+    const breakFifth = (times, how) => {
+      let nth = 0;
+      IDBObjectStore.prototype.put = function (...args) {
+        if (!String(args[1]).startsWith("s/s1/e/") || ++nth !== 5 || times-- <= 0) return real.apply(this, args);
+        nth = 0;
+        return how.call(this, args);
+      };
+    };
+    // Ahead of the batch: the batch is asked for anew.
+    breakFifth(1, () => { throw new DOMException("no", "DataCloneError"); });
+    sayMany();
+    out.push(await codeOf(() => session.flush()), await segments() > 20);
+    const before = await segments();
+    breakFifth(Infinity, function (args) {
+      const request = real.apply(this, args);
+      const tx = this.transaction;
+      Object.defineProperty(tx, "error", { value: new DOMException("full", "QuotaExceededError"), configurable: true });
+      queueMicrotask(() => { try { tx.abort(); } catch {} });
+      return request;
+    });
+    sayMany();
+    out.push(await codeOf(() => session.flush()), await segments() - before, (await store.status()).unsaved);
+    IDBObjectStore.prototype.put = real;
+    await session.flush();
+    out.push(await segments() > before + 20);
+    // Another writer takes over behind its back, while the lock says that there is none.
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    await new Promise((resolve) => {
+      const open = indexedDB.open("sessionlog");
+      open.onsuccess = () => {
+        const tx = open.result.transaction("kv", "readwrite");
+        tx.objectStore("kv").put(new TextEncoder().encode('{"epoch":99}'), "s/s1/f");
+        tx.oncomplete = () => { open.result.close(); resolve(); };
+      };
+    });
+    sayMany();
+    out.push(await codeOf(() => session.flush()));
+    const stored = texts(await store.read("s1"));
+    out.push(stored.length === expected.length && stored.every((text, at) => text === expected[at]), session.verify());
+    return out;
+  });
+  assert.deepEqual(seen, [1, null, true, "quota", 0, 3000, true, null, true, null]);
+}));
+
 /** PERSIST.8, row by row: a fault while "3" is written, how often, what the flush says then, and what the store holds at the end. */
 const FAULTS = [
   { name: "a connection that is closing", times: 1, code: null },
