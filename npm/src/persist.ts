@@ -304,7 +304,7 @@ export class Writer {
     (this.#timer as { unref?: () => void }).unref?.();
   }
 
-  /** What goes with the next write: the record when it changed, and what makes a new session one. */
+  /** What goes with the next write: the record when it is due, which is taken then, and what makes a new session one. */
   #extra(): Batch {
     const { id } = this.#host;
     const puts: Array<[string, Uint8Array]> = [];
@@ -315,7 +315,10 @@ export class Writer {
       if (this.#fence === null) puts.push([keys.fence(id), firstFence()]);
       puts.push([keys.header(id), encodeHeader(this.header)], [keys.format(), formatRecord()]);
     }
-    if (this.#isRecordDue) puts.push([keys.record(id), this.#host.recordBytes()]);
+    if (this.#isRecordDue) {
+      puts.push([keys.record(id), this.#host.recordBytes()]);
+      this.#recordTaken();
+    }
     return { checks, puts };
   }
 
@@ -433,7 +436,6 @@ export class Writer {
       if (ends.length > 1) for (const put of own) ahead?.put(...put, puts.length === 0 && put === own[0]);
       puts.push(...own);
     }
-    if (this.#isRecordDue) this.#recordTaken();
     this.#hasLooked = fence !== null;
     return { segments, batches: segmentBatches(backend, id, fence, puts as [Put, ...Put[]], extra) };
   }
@@ -541,7 +543,6 @@ export class Writer {
 
   async #writeNew(): Promise<void> {
     const extra = this.#extra();
-    this.#recordTaken();
     try {
       const written = this.#host.backend.transact(extra);
       // A store-first append may follow in the same go, and must find a session that is there.

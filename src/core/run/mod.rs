@@ -5,6 +5,7 @@
 //! kept when a turn is cut off, and what may be run again after a reload.
 
 mod answer;
+mod batch;
 mod calls;
 mod codec;
 mod config;
