@@ -18,7 +18,7 @@ let pending: Promise<void> | null = null;
 export function makeInit(find: Find, fetchBytes: (url: string) => Promise<Response | BufferSource> = (url) => fetch(url)): (input?: Given) => Promise<void> {
   return function init(input) {
     if (isStarted()) return Promise.resolve();
-    return (pending ??= start(input, find, fetchBytes).finally(() => {
+    return (pending ??= guarded("the WebAssembly module could not be started", () => start(input, find, fetchBytes)).finally(() => {
       pending = null;
     }));
   };
@@ -29,7 +29,7 @@ async function start(input: Given | undefined, find: Find, fetchBytes: (url: str
   const module = input === undefined ? await find() : await compileGiven(input, fetchBytes);
   // `initSync` may have been called while we waited.
   if (isStarted()) return;
-  await guarded("the WebAssembly module could not be started", () => glueInit({ module_or_path: module }));
+  await glueInit({ module_or_path: module });
   instantiated = true;
   markStarted(module);
 }
@@ -38,9 +38,10 @@ async function start(input: Given | undefined, find: Find, fetchBytes: (url: str
 export function initSync(given: GivenSync): void {
   if (isStarted()) return;
   if (instantiated) return restart();
-  const source = isPlain(given) && "module" in given ? given.module : (given as WebAssembly.Module | BufferSource);
   let module: WebAssembly.Module;
   try {
+    const source = isPlain(given) && "module" in given ? given.module : (given as WebAssembly.Module | BufferSource);
+    if (!(source instanceof WebAssembly.Module) && !isBytes(source)) throw new SessionLogError("invalid_argument", "initSync takes bytes or a WebAssembly.Module");
     module = source instanceof WebAssembly.Module ? source : new WebAssembly.Module(source);
     glue.initSync({ module });
   } catch (thrown) {
@@ -65,9 +66,7 @@ async function compileGiven(input: Given, fetchBytes: (url: string) => Promise<R
   }
   if (typeof Request === "function" && source instanceof Request) return compileFetched(() => fetch(source), source.url);
   if (typeof Response === "function" && source instanceof Response) return compileFetched(async () => source, source.url);
-  if (ArrayBuffer.isView(source) || source instanceof ArrayBuffer || (typeof SharedArrayBuffer === "function" && source instanceof SharedArrayBuffer)) {
-    return compile(source as BufferSource);
-  }
+  if (isBytes(source)) return compile(source);
   throw new SessionLogError("invalid_argument", "init takes a URL, a Request, a Response, bytes or a WebAssembly.Module");
 }
 
@@ -83,6 +82,21 @@ export function compile(bytes: BufferSource): Promise<WebAssembly.Module> {
   return guarded("the WebAssembly module could not be compiled", () => WebAssembly.compile(bytes));
 }
 
+/**
+ * The file that an entry finds by itself, or else the copy as text: the file may be missing, cut off on its way or something
+ * else altogether. What a policy forbids to compile it forbids of the copy too, so that one is not loaded then.
+ */
+export async function fileOrCopy(file: () => Promise<WebAssembly.Module | null>, copy: () => Promise<{ default: () => BufferSource }>): Promise<WebAssembly.Module> {
+  try {
+    const module = await file();
+    if (module !== null) return module;
+  } catch (thrown) {
+    if (thrown instanceof SessionLogError && thrown.code === "csp_blocked") throw thrown;
+  }
+  const { default: bytes } = await guarded("neither the WebAssembly file nor its copy could be read", copy);
+  return compile(bytes());
+}
+
 /** Compiles a response while it arrives where the server's type allows that; null when it is no WebAssembly at all. */
 export async function compileResponse(response: Response): Promise<WebAssembly.Module | null> {
   const type = response.headers.get("content-type") ?? "";
@@ -91,7 +105,7 @@ export async function compileResponse(response: Response): Promise<WebAssembly.M
   if (type === "application/wasm" && typeof WebAssembly.compileStreaming === "function") {
     return guarded("the WebAssembly module could not be compiled", () => WebAssembly.compileStreaming(response));
   }
-  const bytes = new Uint8Array(await response.arrayBuffer());
+  const bytes = new Uint8Array(await guarded("the WebAssembly file could not be read", () => response.arrayBuffer()));
   const isWasm = bytes[0] === 0 && bytes[1] === 0x61 && bytes[2] === 0x73 && bytes[3] === 0x6d;
   return isWasm ? compile(bytes) : null;
 }
@@ -115,6 +129,11 @@ function startError(what: string, thrown: unknown): SessionLogError {
   }
   const invalid = typeof WebAssembly === "object" && thrown instanceof WebAssembly.CompileError;
   return new SessionLogError(invalid ? "invalid_argument" : "unavailable", `${what}: ${message}`, {}, thrown);
+}
+
+/** By name, since bytes of another realm (a frame, a test's sandbox) are bytes too. */
+function isBytes(value: unknown): value is BufferSource {
+  return ArrayBuffer.isView(value) || /^\[object (Shared)?ArrayBuffer\]$/.test(Object.prototype.toString.call(value));
 }
 
 function isPlain(value: unknown): value is object {

@@ -60,6 +60,14 @@ test("a wrong type of the file", async () => {
   assert.ok(!loadsCopy(requests));
 });
 
+test("a file that breaks off on its way, of the right type or not: the text copy is used", async () => {
+  for (const wasmType of ["application/wasm", "application/octet-stream"]) {
+    const { result, requests } = await openDir(dir, { wasmType, cut: true });
+    assert.deepEqual(result, everywhere);
+    assert.ok(loadsCopy(requests));
+  }
+});
+
 test("a server that answers unknown paths with its page, and one that has no such file: the text copy is used", async () => {
   for (const options of [{ spa: true }, {}]) {
     const bare = project("browser-bare", { sources: false });

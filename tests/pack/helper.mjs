@@ -53,8 +53,8 @@ export function tool(path) {
 
 const types = { ".html": "text/html", ".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css", ".json": "application/json", ".wasm": "application/wasm" };
 
-/** Serves a folder on loopback: `csp`, `isolated` (COOP/COEP), `wasmType`, `spa` (unknown paths answer with the page). */
-export async function serve(dir, { csp, isolated = false, wasmType, spa = false } = {}) {
+/** Serves a folder on loopback: `csp`, `isolated` (COOP/COEP), `wasmType`, `spa` (unknown paths answer with the page), `cut` (the module breaks off). */
+export async function serve(dir, { csp, isolated = false, wasmType, spa = false, cut = false } = {}) {
   const server = createServer((request, response) => {
     const path = decodeURIComponent(new URL(request.url, "http://x").pathname);
     let file = resolve(dir, "." + path);
@@ -68,7 +68,9 @@ export async function serve(dir, { csp, isolated = false, wasmType, spa = false 
     const headers = { "content-type": (isWasm && wasmType) || types[extname(file)] || "application/octet-stream", "cache-control": "no-store" };
     if (csp) headers["content-security-policy"] = csp;
     if (isolated) Object.assign(headers, { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" });
-    response.writeHead(200, headers).end(readFileSync(file));
+    response.writeHead(200, headers);
+    if (!isWasm || !cut) return void response.end(readFileSync(file));
+    response.write(readFileSync(file).subarray(0, 50_000), () => response.destroy());
   });
   await new Promise((ready) => server.listen(0, "127.0.0.1", ready));
   return { url: `http://127.0.0.1:${server.address().port}/`, close: () => new Promise((done) => (server.closeAllConnections(), server.close(done))) };
