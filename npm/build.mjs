@@ -14,6 +14,18 @@ const manifest = JSON.parse(readFileSync(join(root, "npm", "package.json"), "utf
 rmSync(pkg, { recursive: true, force: true });
 mkdirSync(dist, { recursive: true });
 
+// The schema library resolves references against the page's address, which it reads when it is loaded. Nothing is to be touched
+// at import, and a schema means the same wherever it runs: what it uses where there is no page holds everywhere.
+const noAddress = {
+  name: "no-address",
+  setup({ onLoad }) {
+    onLoad({ filter: /[\\/]json-schema[\\/]dist[\\/]esm[\\/]dereference\.js$/ }, ({ path }) => {
+      const parts = readFileSync(path, "utf8").split(/typeof self !== 'undefined'[^?]*\?[^;]*?:\s*(?=new URL\('https:)/);
+      return { contents: parts.length === 2 ? parts.join("") : fail("the schema library finds its base in another way than this build knows") };
+    });
+  },
+};
+
 // `boot` is apart so that the entries can use it without making it public; both share one copy of the runtime.
 await build({
   absWorkingDir: root,
@@ -34,6 +46,7 @@ await build({
   // What the manifest declares is installed with the package; anything else is bundled.
   external: ["./glue.js", "node:*", ...Object.keys(manifest.dependencies ?? {})],
   chunkNames: "shared-[hash]",
+  plugins: [noAddress],
   legalComments: "none",
   logLevel: "warning",
 });

@@ -15,21 +15,54 @@ function runs(code, { type = "module", args = [] } = {}) {
   return stdout.trim();
 }
 
-test("importing compiles nothing and touches no global", () => {
-  const code = `
-    const touched = [];
-    for (const name of ["compile", "instantiate", "compileStreaming", "instantiateStreaming", "Module", "Instance"]) {
-      const real = WebAssembly[name];
-      Object.defineProperty(WebAssembly, name, { get: () => (touched.push(name), real) });
-    }
-    for (const name of ["window", "document", "localStorage", "indexedDB", "navigator"]) {
-      Object.defineProperty(globalThis, name, { configurable: true, get: () => void touched.push(name) });
-    }
-    const now = Date.now;
-    Date.now = () => (touched.push("Date.now"), now());
-    await import("sessionlog");
-    console.log(JSON.stringify(touched));`;
-  assert.equal(runs(code), "[]");
+// Each entry as the runtime that it is for would find it.
+const entries = [
+  ["sessionlog"], ["sessionlog", "browser"], ["sessionlog", "workerd"], ["sessionlog", "edge-light"], ["sessionlog/web"], ["sessionlog/inline"],
+  ["sessionlog/durable-object"], ["sessionlog/deno-kv"], ["sessionlog/node"], ["sessionlog/remote"],
+];
+// Workers' bundlers hand over compiled modules; Node would not.
+const compiledImports = `data:text/javascript,${encodeURIComponent(`
+  import { register } from "node:module";
+  register("data:text/javascript," + encodeURIComponent(\`
+    export const load = (url, context, next) => /[.]wasm([?]module)?$/.test(url) ? { format: "module", source: "export default null", shortCircuit: true } : next(url, context);
+  \`));
+`)}`;
+
+test("importing compiles nothing and touches no global, clock or chance, whatever the entry", () => {
+  for (const [entry, condition] of entries) {
+    const code = `
+      const touched = [];
+      for (const name of ["compile", "instantiate", "compileStreaming", "instantiateStreaming", "Module", "Instance"]) {
+        const real = WebAssembly[name];
+        Object.defineProperty(WebAssembly, name, { get: () => (touched.push(name), real) });
+      }
+      for (const name of ["window", "self", "location", "document", "localStorage", "sessionStorage", "indexedDB", "caches", "navigator", "Worker", "SharedWorker", "BroadcastChannel", "WebSocket"]) {
+        Object.defineProperty(globalThis, name, { configurable: true, get: () => void touched.push(name) });
+      }
+      // Kept for later is not called: only calls count.
+      const calls = (object, name) => {
+        const real = object[name];
+        object[name] = function (...args) {
+          touched.push(name);
+          return real?.apply(this, args);
+        };
+      };
+      for (const name of ["setTimeout", "setInterval", "queueMicrotask", "fetch", "addEventListener"]) calls(globalThis, name);
+      calls(Date, "now");
+      calls(performance, "now");
+      calls(Math, "random");
+      calls(crypto, "getRandomValues");
+      calls(crypto, "randomUUID");
+      const RealDate = Date;
+      globalThis.Date = new Proxy(RealDate, {
+        construct: (target, args) => (args.length === 0 && touched.push("new Date()"), new target(...args)),
+        apply: (target, self, args) => (touched.push("Date()"), target(...args)),
+      });
+      const found = await import(${JSON.stringify(entry)});
+      console.log(JSON.stringify([touched, Object.keys(found).length > 0]));`;
+    const args = ["--no-warnings", "--import", compiledImports, ...(condition ? ["--conditions", condition] : [])];
+    assert.equal(runs(code, { args }), "[[],true]", `${entry} ${condition ?? ""}`);
+  }
 });
 
 test("init is idempotent and shared while pending", () => {
@@ -63,6 +96,26 @@ test("initSync takes bytes, a module, or an object with one", () => {
       console.log("ok");`;
     assert.equal(runs(code), "ok", given);
   }
+});
+
+test("what initSync cannot start is invalid_argument, and it can be tried again", () => {
+  const given = ["undefined", "null", "5", `"sessionlog.wasm"`, "{}", "{ module: undefined }", "[]", "new Uint8Array([1, 2, 3])", "new ArrayBuffer(0)", "Promise.resolve(bytes)"];
+  const code = `
+    import { readFileSync } from "node:fs";
+    import { runInNewContext } from "node:vm";
+    import { initSync, SessionLogError, version } from "sessionlog";
+    const bytes = readFileSync("pkg/dist/sessionlog_bg.wasm");
+    const codes = [${given.map((one) => `() => ${one}`).join()}].map((make) => {
+      try {
+        initSync(make());
+      } catch (thrown) {
+        return thrown instanceof SessionLogError ? thrown.code : String(thrown);
+      }
+    });
+    // Bytes of another realm are bytes.
+    initSync(runInNewContext("new Uint8Array(bytes).buffer", { bytes }));
+    console.log(JSON.stringify([codes, typeof version()]));`;
+  assert.equal(runs(code), JSON.stringify([given.map(() => "invalid_argument"), "string"]));
 });
 
 test("init takes a URL, a path, bytes, a module, a response, a promise of one, or an object with one", () => {
@@ -102,6 +155,56 @@ test("what is given explicitly is refused when wrong, never replaced, and init c
       console.log(error instanceof SessionLogError, error?.code);`;
     assert.equal(runs(code), `true ${wanted}`, given);
   }
+});
+
+// What a server or the way to it can do to the file, and whether the copy helps.
+const answers = {
+  "cut off": `new Response(bytes.subarray(0, 5000), { headers })`,
+  "broken off": `new Response(new ReadableStream({ start(c) { c.enqueue(bytes.subarray(0, 5000)); setTimeout(() => c.error(new TypeError("network error")), 5); } }), { headers })`,
+  "a page": `new Response("<!doctype html>", { headers })`,
+  empty: `new Response(null, { status: 204, headers })`,
+};
+const typesOfFiles = ["application/wasm", "application/octet-stream"];
+
+test("a file that comes damaged: init finds the copy as text, and init that was given it refuses", () => {
+  for (const [what, answer] of Object.entries(answers)) for (const type of typesOfFiles) {
+    const code = `
+      import { readFileSync } from "node:fs";
+      import init, { SessionLogError, version } from "sessionlog/web";
+      const bytes = readFileSync("pkg/dist/sessionlog_bg.wasm");
+      const headers = { "content-type": ${JSON.stringify(type)} };
+      globalThis.fetch = async () => ${answer};
+      const codes = [];
+      for (const given of ["https://example.com/sessionlog_bg.wasm", fetch(), await fetch()]) {
+        codes.push(await init(given).then(() => "started", (thrown) => thrown instanceof SessionLogError ? thrown.code : String(thrown)));
+      }
+      await init();
+      console.log(codes.join(), typeof version());`;
+    const wanted = what === "broken off" ? "unavailable" : "invalid_argument";
+    assert.equal(runs(code), `${wanted},${wanted},${wanted} string`, `${what}, ${type}`);
+  }
+});
+
+test("a copy that cannot be read either is unavailable, and a policy that forbids compiling is told without it", () => {
+  const broken = `data:text/javascript,${encodeURIComponent(`
+    import { register } from "node:module";
+    register("data:text/javascript," + encodeURIComponent(\`
+      export const load = (url, context, next) => { if (url.endsWith("/bytes.js")) throw new TypeError("not served"); return next(url, context); };
+    \`));
+  `)}`;
+  const code = (compile) => `
+    import { readFileSync } from "node:fs";
+    import init, { SessionLogError } from "sessionlog/web";
+    globalThis.fetch = async () => ${compile ? `new Response(readFileSync("pkg/dist/sessionlog_bg.wasm"))` : `{ throw new TypeError("offline"); }`};
+    ${compile}
+    const error = await init().then(() => null, (thrown) => thrown);
+    console.log(error instanceof SessionLogError, error?.code);`;
+  const args = ["--no-warnings", "--import", broken];
+  // Node itself compiles a parser meanwhile; ours is the large one.
+  const forbids = `const { compile } = WebAssembly;
+    WebAssembly.compile = async (bytes) => { if (bytes.length < 1e5) return compile(bytes); throw new WebAssembly.CompileError("blocked by CSP"); };`;
+  assert.equal(runs(code(""), { args }), "true unavailable");
+  assert.equal(runs(code(forbids), { args }), "true csp_blocked");
 });
 
 test("a runtime that forbids compiling is named as csp_blocked with the missing policy", () => {
