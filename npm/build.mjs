@@ -63,7 +63,7 @@ for (const name of readdirSync(join(root, "npm", "entries"))) cpSync(join(root, 
 writeFileSync(join(dist, "glue.js"), withChecks(fastStrings(readFileSync(join(glue, "glue.js"), "utf8"))));
 cpSync(join(glue, "glue_bg.wasm"), join(dist, "sessionlog_bg.wasm"));
 for (const name of readdirSync(join(root, "npm", "types"))) cpSync(join(root, "npm", "types", name), join(dist, name));
-writeFileSync(join(dist, "wasm.d.ts"), "declare const module: WebAssembly.Module;\nexport default module;\n");
+writeFileSync(join(dist, "wasm.d.ts"), `import type { WebAssembly } from "./platform.js";\ndeclare const module: WebAssembly.Module;\nexport default module;\n`);
 
 const base64 = readFileSync(join(dist, "sessionlog_bg.wasm")).toString("base64");
 writeFileSync(

@@ -1,5 +1,6 @@
 // A host of sessions (edge/ of this project, or one that speaks as it does) as storage and through its own interface.
 import type { JsonValue, KeyValueBackend, SessionEvent, SessionLogError, SessionSummary, StorageSpec } from "./index.js";
+import type { Fetch, URL, WebSocketConstructor } from "./platform.js";
 
 export interface RemoteOptions {
   /** Where the host answers, for example `https://sessions.example.com`. */
@@ -8,8 +9,8 @@ export interface RemoteOptions {
   token: string | (() => string | Promise<string>);
   /** How long a request is tried again while the host cannot be reached. Default 10,000. */
   retryMs?: number;
-  fetch?: typeof fetch;
-  WebSocket?: typeof WebSocket;
+  fetch?: Fetch;
+  WebSocket?: WebSocketConstructor;
 }
 type Json = { [member: string]: JsonValue };
 type NewEvent = { type: string; data: JsonValue };
