@@ -73,6 +73,15 @@ export function eventsOf(json: Json, limit: number): Array<{ type: string; data:
   });
 }
 
+/** A part of a path, as it was before it was escaped. */
+export function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    throw wrong("the path", "escaped as UTF-8");
+  }
+}
+
 /** A number from the query, within bounds. */
 export function numberFrom(query: URLSearchParams, name: string, otherwise: number, max = Number.MAX_SAFE_INTEGER): number {
   const given = query.get(name);

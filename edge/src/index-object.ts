@@ -10,10 +10,23 @@ import { Requests } from "./requests.js";
 
 /** What a session's object holds of the session; a summary of null: it is not listed (any more). */
 export interface Report { header: Uint8Array | null; record: Uint8Array | null; format: Uint8Array | null; summary: SessionSummary | null }
-export interface MediaAnswer { value?: Uint8Array | null; entries?: Array<[string, Uint8Array]>; error?: { code: string; message: string } }
+export interface IndexAnswer { value?: Uint8Array | null; entries?: Array<[string, Uint8Array]>; error?: { code: string; message: string } }
 interface Row { [column: string]: SqlStorageValue; id: string; title: string; preview: string; status: string; created: number; updated: number; events: number; archived: number; parent: string | null }
 
 const decoder = new TextDecoder();
+
+/** The session that one was forked from, by its header; what cannot be read here (encrypted, or no header) says nothing. */
+function baseOf(header: Uint8Array): string | null {
+  const text = decoder.decode(header);
+  // Most are no forks: those are not taken apart.
+  if (!text.includes('"base":')) return null;
+  try {
+    const { base } = JSON.parse(text) as { base?: { id?: unknown } };
+    return typeof base?.id === "string" ? base.id : null;
+  } catch {
+    return null;
+  }
+}
 
 export class IndexObject extends DurableObject<Env> {
   readonly #backend: KeyValueBackend;
@@ -29,15 +42,36 @@ export class IndexObject extends DurableObject<Env> {
     ctx.storage.sql.exec("CREATE INDEX IF NOT EXISTS sessions_updated ON sessions (archived, updated)");
   }
 
-  /** Makes room for a session; the same one may ask again. */
-  async reserve(id: string): Promise<{ refused: string | null }> {
+  #has(id: string): boolean {
+    return this.ctx.storage.sql.exec("SELECT 1 FROM sessions WHERE id = ?", id).toArray().length > 0;
+  }
+
+  /**
+   * Makes room for a session, before anything of it is stored; the same one may ask again. `header` when it is at hand: a fork is
+   * known from here on, so that the session which has its first events stays.
+   */
+  async reserve(id: string, header: Uint8Array | null): Promise<{ refused: { code: "quota" | "missing"; message: string } | null }> {
     const { sql } = this.ctx.storage;
-    if (sql.exec("SELECT 1 FROM sessions WHERE id = ?", id).toArray().length > 0) return { refused: null };
-    const { count } = sql.exec<{ count: number }>("SELECT count(*) AS count FROM sessions").one();
-    const { sessionsPerCaller } = limitsOf(this.env);
-    if (count >= sessionsPerCaller) return { refused: `a caller has at most ${sessionsPerCaller} sessions: delete some` };
-    sql.exec("INSERT INTO sessions (id, created, updated) VALUES (?, ?, ?)", id, Date.now(), Date.now());
+    const base = header === null ? null : baseOf(header);
+    if (base !== null && !this.#has(base) && this.#backend.get(`s/${base}/h`) === null) return { refused: { code: "missing", message: "the session that this one was forked from is gone" } };
+    if (!this.#has(id)) {
+      const { count } = sql.exec<{ count: number }>("SELECT count(*) AS count FROM sessions").one();
+      const { sessionsPerCaller } = limitsOf(this.env);
+      if (count >= sessionsPerCaller) return { refused: { code: "quota", message: `a caller has at most ${sessionsPerCaller} sessions: delete some` } };
+      sql.exec("INSERT INTO sessions (id, created, updated) VALUES (?, ?, ?)", id, Date.now(), Date.now());
+    }
+    if (header !== null) void this.#backend.transact({ puts: [[`s/${id}/h`, header]] });
     return { refused: null };
+  }
+
+  /** Before a session's events are deleted: false while forks read them, else there can be no fork of it from here on. */
+  async letGo(id: string): Promise<boolean> {
+    if (this.#hasForks(id)) return false;
+    this.ctx.storage.transactionSync(() => {
+      void this.#backend.transact({ deletes: [`s/${id}/h`] });
+      this.ctx.storage.sql.exec("DELETE FROM sessions WHERE id = ?", id);
+    });
+    return true;
   }
 
   /** What a session is now; nothing is left of one without a header. */
@@ -64,14 +98,12 @@ export class IndexObject extends DurableObject<Env> {
   }
 
   /** Whether sessions were forked from this one and may still read its events. */
-  async hasForks(id: string): Promise<boolean> {
-    const mark = `"base":{"id":"${id}"`;
-    for (const [, value] of this.#backend.list("s/", "s0") as Array<[string, Uint8Array]>) if (decoder.decode(value).includes(mark)) return true;
-    return false;
+  #hasForks(id: string): boolean {
+    return (this.#backend.list("s/", "s0") as Array<[string, Uint8Array]>).some(([, value]) => baseOf(value) === id);
   }
 
-  /** What a session's object asks for media. Errors come as values: classes do not survive the way. */
-  async media(asked: KvRequest): Promise<MediaAnswer> {
+  /** What a session's object asks for that is not its own. Errors come as values: classes do not survive the way. */
+  async ask(asked: KvRequest): Promise<IndexAnswer> {
     try {
       if (asked.op === "get") return { value: this.#backend.get(asked.key) as Uint8Array | null };
       if (asked.op === "list") {
@@ -106,7 +138,7 @@ export class IndexObject extends DurableObject<Env> {
   override async fetch(request: Request): Promise<Response> {
     try {
       const asked = readRequest(new Uint8Array(await request.arrayBuffer()));
-      if (asked.op !== "transact") return answerRead(asked, this.#backend);
+      if (asked.op !== "transact") return answerRead(asked, this.#backend, limitsOf(this.env).bodyBytes);
       this.#transact(asked);
       return written();
     } catch (thrown) {

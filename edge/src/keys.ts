@@ -8,7 +8,8 @@ const OF_SESSION = /^(?:s\/([A-Za-z0-9_-]{1,128})\/|r\/([A-Za-z0-9_-]{1,128})$)/
 /** Media, and a session's use of them. */
 export const isMedia = (key: string): boolean => /^(?:b\/|s\/[A-Za-z0-9_-]{1,128}\/b\/)/.test(key);
 
-function sessionOf(key: string): string | null {
+/** The session whose object holds a key; null for the index. */
+export function sessionOf(key: string): string | null {
   if (isMedia(key)) return null;
   const found = OF_SESSION.exec(key);
   return found === null ? null : ((found[1] ?? found[2]) as string);

@@ -3,7 +3,7 @@ import type { JsonValue, KeyValueBackend } from "sessionlog";
 import { decodeFrame, encodeFrame } from "sessionlog/remote";
 import { Refusal } from "./refusal.js";
 
-type Batch = Required<Parameters<KeyValueBackend["transact"]>[0]>;
+export type Batch = Required<Parameters<KeyValueBackend["transact"]>[0]>;
 
 export type KvRequest =
   | { op: "get"; key: string }
@@ -85,11 +85,11 @@ export async function joinLists(request: Extract<KvRequest, { op: "list" }>, ask
   return framed({ keys, more: false }, all);
 }
 
-/** Answers a reading request from a backend that answers at once. */
-export function answerRead(request: Exclude<KvRequest, { op: "transact" }>, backend: KeyValueBackend): Response {
+/** Answers a reading request from a backend that answers at once, and says how many bytes a request may have: clients cut batches by it. */
+export function answerRead(request: Exclude<KvRequest, { op: "transact" }>, backend: KeyValueBackend, takes: number): Response {
   if (request.op === "get") {
     const found = backend.get(request.key) as Uint8Array | null;
-    return framed({ found: found !== null }, found === null ? [] : [found]);
+    return framed({ found: found !== null, takes }, found === null ? [] : [found]);
   }
   const { reverse, keysOnly } = request;
   const wanted = request.limit ?? Infinity;
@@ -103,10 +103,10 @@ export function answerRead(request: Exclude<KvRequest, { op: "transact" }>, back
       keys.push(key);
       if (!keysOnly) values.push(value);
       size += key.length + value.length;
-      if (size > ANSWER_BYTES && keys.length < wanted) return framed({ keys, more: true }, values);
+      if (size > ANSWER_BYTES && keys.length < wanted) return framed({ keys, more: true, takes }, values);
     }
     const last = page[page.length - 1]?.[0];
-    if (page.length < PAGE || last === undefined) return framed({ keys, more: false }, values);
+    if (page.length < PAGE || last === undefined) return framed({ keys, more: false, takes }, values);
     if (reverse) end = last;
     else start = `${last}\0`;
   }

@@ -3,14 +3,14 @@ import { DurableObject } from "cloudflare:workers";
 import { SessionLogError, SessionStore, type JsonValue, type KeyValueBackend, type Session, type SessionEvent } from "sessionlog";
 import { durableObjectBackend } from "sessionlog/durable-object";
 import { PROTOCOL } from "./auth.js";
-import { eventsOf, numberFrom, optionalText, parseJson, readBody, textOf, type Json } from "./body.js";
+import { decoded, eventsOf, numberFrom, optionalText, parseJson, readBody, textOf, type Json } from "./body.js";
+import { storeAt, withElsewhere } from "./elsewhere.js";
 import { limitsOf, type Env, type Limits } from "./env.js";
-import type { IndexObject, MediaAnswer } from "./index-object.js";
+import type { IndexAnswer, IndexObject } from "./index-object.js";
 import { checkOwn } from "./keys.js";
-import { answerRead, readRequest, written, type KvRequest } from "./kv.js";
+import { answerRead, readRequest, written, type Batch, type KvRequest } from "./kv.js";
 import { Leases } from "./leases.js";
-import { Live } from "./live.js";
-import { withMedia } from "./media.js";
+import { Live, pageOf } from "./live.js";
 import { Bucket, tooMany } from "./rate.js";
 import { answerOf, Refusal, refusalOf } from "./refusal.js";
 import { fingerprint, Requests } from "./requests.js";
@@ -22,8 +22,10 @@ import { Tasks, type Opened } from "./tasks.js";
 const REPORT_MS = 500;
 const NEXT_REPORT_MS = 5_000;
 const PAGE = 1_000;
+const PAGE_BYTES = 4 * 1024 * 1024;
 const LOOK_EVERY = 16;
 const WRITE_TURNS = 32;
+const CLIENT_LENGTH = 128;
 
 /** A request that is carried out, and its answer for when it is sent again. */
 interface Carried { key: string; print: string; answer: string }
@@ -95,7 +97,12 @@ export class SessionObject extends DurableObject<Env> {
         this.#write(() => void this.#database.transact(batch), puts("r/"), request);
       },
     };
-    return withMedia(own, (request) => this.#index().media(request) as Promise<unknown> as Promise<MediaAnswer>);
+    const { SESSIONS } = this.env;
+    return withElsewhere(own, {
+      ownId: () => this.#id,
+      index: (request) => this.#index().ask(request) as Promise<unknown> as Promise<IndexAnswer>,
+      session: (id) => storeAt(SESSIONS.get(SESSIONS.idFromName(`${this.#owner}/${id}`)), this.#owner, id),
+    });
   }
 
   #write(work: () => void, changesRecord: boolean, request: Carried | null): void {
@@ -217,7 +224,8 @@ export class SessionObject extends DurableObject<Env> {
 
   override async alarm(): Promise<void> {
     await this.#settleRecord().catch((thrown: unknown) => console.warn(`${this.#id}: ${refusalOf(thrown).message}`));
-    await this.#report();
+    // Not while a session is made or deleted: what is true then is not yet what will be.
+    await this.#serial(() => this.#report());
   }
 
   async #report(): Promise<void> {
@@ -239,9 +247,18 @@ export class SessionObject extends DurableObject<Env> {
     });
   }
 
-  async #reserve(): Promise<void> {
-    const { refused } = await this.#index().reserve(this.#id);
-    if (refused !== null) throw new Refusal(507, "quota", refused);
+  /** `make` stores a session that was not there; when it fails, nothing of it stays in the index. */
+  async #reserved<T>(header: Uint8Array | null, make: () => Promise<T>): Promise<T> {
+    // Should this be cut off, the index is told what became of it.
+    this.#reportSoon();
+    const { refused } = await this.#index().reserve(this.#id, header);
+    if (refused !== null) throw new Refusal(refused.code === "quota" ? 507 : 404, refused.code, refused.message);
+    try {
+      return await make();
+    } catch (thrown) {
+      await this.#report();
+      throw thrown;
+    }
   }
 
   #checkRoom(more: number, session: Session): void {
@@ -283,13 +300,13 @@ export class SessionObject extends DurableObject<Env> {
     // Made by the door, so that there is nothing to put right: https://object/v1/sessions/ID/WHAT/ARGUMENT?QUERY
     const at = request.url.indexOf("?");
     const [path, search] = at < 0 ? [request.url, ""] : [request.url.slice(0, at), request.url.slice(at)];
-    const [what = "", argument = ""] = path.split("/").slice(6).map(decodeURIComponent);
+    const [what = "", argument = ""] = path.split("/").slice(6).map(decoded);
     const query = new URLSearchParams(search);
     switch (`${request.method} ${what}`) {
       case "GET socket": return this.#connect(request, query);
       case "POST kv": return this.#kv(readRequest(await readBody(request, this.#limits.bodyBytes)), request.headers.get("x-sessionlog-write") === "1");
       case "GET ": return Response.json(await this.#info());
-      case "GET events": return Response.json(await this.#read(numberFrom(query, "from", 0), numberFrom(query, "limit", PAGE, PAGE)));
+      case "GET events": return this.#read(numberFrom(query, "from", 0), numberFrom(query, "limit", PAGE, PAGE));
       case "GET messages": return Response.json({ messages: (await this.#open()).deriveMessages() });
       case "GET runs": return Response.json({ runs: await (await this.#openStore()).runs.listRuns({ sessionId: this.#id, limit: numberFrom(query, "limit", 50, 500) }) });
       case "GET files": return Response.json(await this.#files(query.get("path")));
@@ -333,16 +350,22 @@ export class SessionObject extends DurableObject<Env> {
 
   async #create(json: Json): Promise<Json> {
     const [title, cwd] = [optionalText(json, "title"), optionalText(json, "cwd")];
-    await this.#reserve();
     return this.#serial(async () => {
       if (this.#database.get(`s/${this.#id}/h`) !== null) throw new Refusal(409, "already_exists", "the session exists");
-      const store = await this.#openStore();
-      const session = store.create(this.#id, cwd === undefined ? {} : { meta: { cwd } });
-      if (title !== undefined) session.setTitle(title);
-      await session.flush();
-      this.#session = session;
-      this.#reportSoon();
-      return { id: session.id, seq: session.seq };
+      return this.#reserved(null, async () => {
+        const store = await this.#openStore();
+        try {
+          const session = store.create(this.#id, cwd === undefined ? {} : { meta: { cwd } });
+          if (title !== undefined) session.setTitle(title);
+          await session.flush();
+          this.#session = session;
+          return { id: session.id, seq: session.seq };
+        } catch (thrown) {
+          // The session may be there and its title not: who asks again with a better one is to get a session.
+          if (store.get(this.#id) !== undefined) await store.delete(this.#id);
+          throw thrown;
+        }
+      });
     });
   }
 
@@ -353,11 +376,11 @@ export class SessionObject extends DurableObject<Env> {
     return { id, seq, durableSeq, title, awakeSince: this.#since, running: this.#tasks.isRunning, writer, usage: session.usage() as unknown as JsonValue, pendingCalls: session.pendingCalls() };
   }
 
-  async #read(from: number, limit: number): Promise<{ events: SessionEvent[]; next: number; more: boolean }> {
+  async #read(from: number, limit: number): Promise<Response> {
     const session = await this.#open();
-    const end = Math.min(session.durableSeq, from + limit);
-    const events = session.slice(from, end);
-    return { events, next: from + events.length, more: end < session.durableSeq && events.length > 0 };
+    const { texts, next } = pageOf(session, from, Math.min(session.durableSeq, from + limit), PAGE_BYTES);
+    const more = next < session.durableSeq && next > from;
+    return new Response(`{"events":[${texts.join()}],"next":${next},"more":${more}}`, { headers: { "content-type": "application/json" } });
   }
 
   async #files(path: string | null): Promise<Json> {
@@ -370,10 +393,12 @@ export class SessionObject extends DurableObject<Env> {
   async #delete(): Promise<Json> {
     if (this.#tasks.isRunning) throw new Refusal(409, "busy", "a task is running in this session: cancel it first");
     await this.#lead();
-    const forked = await this.#index().hasForks(this.#id);
+    // Should this be cut off, the index is told what became of it.
+    this.#reportSoon();
+    const isFree = await this.#index().letGo(this.#id);
     await this.#close();
     const header = this.#database.get(`s/${this.#id}/h`) as Uint8Array;
-    if (forked) {
+    if (!isFree) {
       // Forks read their first events here: the log stays until they go.
       const gone = new TextEncoder().encode(JSON.stringify({ ...(JSON.parse(new TextDecoder().decode(header)) as Json), gone: true }));
       void this.#database.transact({ puts: [[`s/${this.#id}/h`, gone]], deletes: [`r/${this.#id}`] });
@@ -439,7 +464,7 @@ export class SessionObject extends DurableObject<Env> {
 
   async #kv(asked: KvRequest, mayWrite: boolean): Promise<Response> {
     checkOwn(asked, this.#id);
-    if (asked.op !== "transact") return answerRead(asked, this.#database);
+    if (asked.op !== "transact") return answerRead(asked, this.#database, this.#limits.bodyBytes);
     if (!mayWrite) throw new Refusal(403, "forbidden", "this token may read only");
     return this.#serial(() => this.#transact(asked));
   }
@@ -451,14 +476,31 @@ export class SessionObject extends DurableObject<Env> {
     if (ofLog && this.#tasks.isRunning) throw new Refusal(423, "locked", "the host runs a task in this session");
     if (this.ctx.storage.sql.databaseSize > this.#limits.bytesPerSession) throw new Refusal(507, "quota", `a session has at most ${this.#limits.bytesPerSession} bytes`);
     const header = `s/${this.#id}/h`;
-    if (batch.puts.some(([key]) => key === header) && this.#database.get(header) === null) await this.#reserve();
-    if (ofLog || keys.some((key) => /^[fj]\//.test(key))) await this.#yield();
+    const isThere = this.#database.get(header) !== null;
+    const made = isThere ? undefined : batch.puts.find(([key]) => key === header)?.[1];
+    if (isThere && batch.deletes.includes(header)) await this.#letGo();
+    const carriesOut = (): Promise<Response> => this.#carryOut(batch, request, keys);
+    return made === undefined ? carriesOut() : this.#reserved(made, carriesOut);
+  }
+
+  /** A client deletes the session: not while forks read its first events. It asked the index as well, but a while ago. */
+  async #letGo(): Promise<void> {
+    this.#reportSoon();
+    if (!(await this.#index().letGo(this.#id))) throw new Refusal(409, "conflict", "the session was forked just now: ask again");
+  }
+
+  async #carryOut(batch: Batch, request: string, keys: string[]): Promise<Response> {
+    const ofLog = keys.some((key) => key.startsWith("s/"));
+    const ofFiles = keys.some((key) => /^[fj]\//.test(key));
+    if (ofLog || ofFiles) await this.#yield();
     if (ofLog) {
       this.#leases.wrote();
       this.#wroteLast("client");
     }
-    const changesRecord = keys.some((key) => key === header || key.startsWith("r/"));
+    const changesRecord = keys.some((key) => key === `s/${this.#id}/h` || key.startsWith("r/"));
     this.#write(() => void this.#database.transact(batch), changesRecord, { key: request, print: "kv", answer: "" });
+    // What was read of them, perhaps just now, is no longer so; whoever holds the session.
+    if (ofFiles && !this.#tasks.isRunning) await this.#tasks.drop();
     if (ofLog) await this.#follow();
     return written();
   }
@@ -476,15 +518,20 @@ export class SessionObject extends DurableObject<Env> {
     if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") throw new Refusal(426, "invalid_argument", "this path is a WebSocket", { upgrade: "websocket" });
     if (this.ctx.getWebSockets().length >= this.#limits.socketsPerSession) throw new Refusal(429, "too_many", "too many connections to this session");
     const from = query.has("from") ? numberFrom(query, "from", 0) : null;
+    const id = query.get("client") ?? crypto.randomUUID();
+    // It is kept with the socket, where there is little room.
+    if (id.length > CLIENT_LENGTH) throw new Refusal(400, "invalid_argument", `client is at most ${CLIENT_LENGTH} characters`);
     const { 0: client, 1: server } = new WebSocketPair();
     // Asleep or awake, the runtime holds the socket.
     this.ctx.acceptWebSocket(server);
     const attachment: Attachment = {
-      client: query.get("client") ?? crypto.randomUUID(), canWrite: request.headers.get("x-sessionlog-write") === "1", next: from, live: false, lease: "none", since: 0,
+      client: id, canWrite: request.headers.get("x-sessionlog-write") === "1", next: from, live: false, lease: "none", since: 0,
     };
     server.serializeAttachment(attachment);
     if (from !== null) await this.#tail(server);
-    return new Response(null, { status: 101, webSocket: client, headers: { "sec-websocket-protocol": PROTOCOL } });
+    // A client that offered no protocol must not be answered with one: it would end the connection.
+    const isOffered = (request.headers.get("sec-websocket-protocol") ?? "").split(",").some((name) => name.trim() === PROTOCOL);
+    return new Response(null, { status: 101, webSocket: client, headers: isOffered ? { "sec-websocket-protocol": PROTOCOL } : {} });
   }
 
   async #tail(socket: WebSocket): Promise<void> {

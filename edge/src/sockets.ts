@@ -12,7 +12,10 @@ export interface Attachment {
   readonly since: number;
 }
 
-export const attachmentOf = (socket: WebSocket): Attachment => socket.deserializeAttachment() as Attachment;
+/** One that nothing is remembered of wants nothing and may do nothing: it must not be in the way of the others. */
+const NOBODY: Attachment = { client: "", canWrite: false, next: null, live: false, lease: "none", since: 0 };
+
+export const attachmentOf = (socket: WebSocket): Attachment => (socket.deserializeAttachment() as Attachment | null) ?? NOBODY;
 
 export function setAttachment(socket: WebSocket, change: Partial<Attachment>): void {
   socket.serializeAttachment({ ...attachmentOf(socket), ...change });

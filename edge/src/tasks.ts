@@ -27,7 +27,7 @@ export class Tasks {
   #backend: KeyValueBackend;
   /** The object works on a session; tells when it has nothing to do any more. */
   readonly #onIdle: () => void;
-  #files: VirtualFs | null = null;
+  #files: Promise<VirtualFs> | null = null;
   #controller: ChatSessionController | null = null;
   #said: string[] = [];
   #running: Promise<unknown> | null = null;
@@ -70,8 +70,11 @@ export class Tasks {
     this.#sql.exec("DELETE FROM task");
   }
 
-  async files(): Promise<VirtualFs> {
-    return (this.#files ??= await VirtualFs.open({ storage: { kind: "custom", backend: this.#backend } }));
+  files(): Promise<VirtualFs> {
+    return (this.#files ??= VirtualFs.open({ storage: { kind: "custom", backend: this.#backend } }).catch((thrown: unknown) => {
+      this.#files = null;
+      throw thrown;
+    }));
   }
 
   async #control({ store, session }: Opened): Promise<ChatSessionController> {
@@ -88,7 +91,7 @@ export class Tasks {
     this.#controller = null;
     const files = this.#files;
     this.#files = null;
-    await files?.dispose();
+    await (await files?.catch(() => null))?.dispose();
   }
 
   #config({ model, system, maxSteps, maxCostUsd, approval }: Kept): RunConfig {

@@ -1,7 +1,7 @@
 // The door: who calls, from where, how often; then on to the object that has the session.
 import { version } from "sessionlog";
 import { callerOf, type Caller } from "./auth.js";
-import { numberFrom, parseJson, readBody } from "./body.js";
+import { decoded, numberFrom, parseJson, readBody } from "./body.js";
 import { limitsOf, type Env } from "./env.js";
 import type { IndexObject } from "./index-object.js";
 import { PARTS, partsOf, targetOf } from "./keys.js";
@@ -77,7 +77,7 @@ function forward(stub: DurableObjectStub, request: Request, path: string, caller
 
 async function route(request: Request, env: Env): Promise<Response> {
   const url = new URL(request.url);
-  const [root, kind, id, what = ""] = url.pathname.split("/").slice(1).map(decodeURIComponent);
+  const [root, kind, id, what = ""] = url.pathname.split("/").slice(1).map(decoded);
   if (root !== "v1") throw new Refusal(404, "not_found", "there is no such path");
   if (kind === "health") {
     start();
