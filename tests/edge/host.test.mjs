@@ -121,6 +121,7 @@ test("what is no request of ours is refused by name", { skip }, async () => {
     ["POST", "/v1/sessions", { id: "-x" }, 400], ["POST", "/v1/sessions", { id: "a/b" }, 400], ["POST", `${path}/approvals/none`, { verdict: "perhaps" }, 400],
     ["POST", `${path}/approvals/none`, { verdict: "approved" }, 404], ["POST", `${path}/runs`, { model: "scripted/demo" }, 400], ["POST", `${path}/runs`, { task: "x", model: "scripted/demo", approval: "maybe" }, 400],
     ["POST", "/v1/kv", "not a frame", 400], ["POST", `${path}/kv`, "", 400],
+    ["GET", "/v1/sessions/%zz", undefined, 400], ["POST", `${path}/approvals/%zz`, { verdict: "denied" }, 400], ["GET", "/v1/sessions/%ff", undefined, 400],
   ]) {
     const answer = await call(host, method, what, body === undefined ? {} : { body });
     assert.equal(answer.status, status, `${method} ${what} ${JSON.stringify(body)}: ${answer.text}`);
@@ -130,6 +131,22 @@ test("what is no request of ours is refused by name", { skip }, async () => {
   const deep = `{"events":[{"type":"user/message","data":{"text":"x","source":${"[".repeat(100_000)}${"]".repeat(100_000)}}}]}`;
   assert.equal((await call(host, "POST", `${path}/events`, { body: deep })).status, 400);
   assert.equal((await append(path, [message("still working")])).status, 200);
+});
+
+test("a session whose making is refused is not there: not to be read, not listed, not counted, and free to be made", { skip }, async () => {
+  const small = await startHost({ disk: freshDisk({ memory: true }), env: { MAX_SESSIONS_PER_CALLER: "1" } });
+  try {
+    for (const body of ['{"id":"again","cwd":"relative"}', '{"id":"again","title":"\\ud800"}', '{"id":"other","title":"\\ud800"}', '{"id":"other","cwd":5}']) {
+      assert.equal((await call(small, "POST", "/v1/sessions", { body })).status, 400, body);
+      assert.equal((await call(small, "GET", `/v1/sessions/${JSON.parse(body).id}`)).status, 404, body);
+      assert.deepEqual((await call(small, "GET", "/v1/sessions")).json.sessions, [], body);
+    }
+    assert.deepEqual((await call(small, "POST", "/v1/sessions", { body: { id: "again", title: "Better" } })).json, { id: "again", seq: 1 });
+    assert.equal((await call(small, "POST", "/v1/sessions", { body: { id: "again" } })).status, 409);
+    assert.equal((await call(small, "GET", "/v1/sessions/again")).json.title, "Better");
+  } finally {
+    await small.kill();
+  }
 });
 
 test("limits: body, events of a call, events of a session, sessions of a caller, calls a second", { skip }, async () => {

@@ -68,6 +68,55 @@ test("a long log comes in pieces, and a subscriber may begin where nothing is ye
   ahead.close();
 });
 
+test("events of megabytes come one message after another: a subscriber sees all of them, and so does who reads", { skip }, async () => {
+  const { id } = await store.create();
+  const texts = Array.from({ length: 12 }, (_, n) => `${n} ${"h".repeat(3_500_000)}`);
+  for (const text of texts) assert.equal((await call(host, "POST", `/v1/sessions/${id}/events`, { body: { events: [message(text)] } })).status, 200);
+  const page = (await call(host, "GET", `/v1/sessions/${id}/events`)).json;
+  assert.deepEqual([page.events.length, page.next, page.more], [1, 1, true]);
+  const session = store.session(id);
+  const { seen, until: enough } = watch(session);
+  await enough(texts.length);
+  assert.deepEqual(seen.map(({ data }) => data.text), texts);
+  assert.deepEqual((await session.read()).map(({ data }) => data.text), texts);
+  assert.deepEqual((await session.read(3, 2)).map(({ seq }) => seq), [3, 4]);
+  session.close();
+});
+
+/** A WebSocket of one's own, and what came over it; rejects when it does not open. */
+function socketOf(id, query = "", { protocols = ["sessionlog.v1", `bearer.${Buffer.from(tokens.alice).toString("base64url")}`], headers = {} } = {}) {
+  return new Promise((resolve, reject) => {
+    const socket = new WebSocket(`${host.url.replace("http", "ws")}/v1/sessions/${id}/socket?${query}`, { protocols, headers });
+    const got = [];
+    socket.addEventListener("message", ({ data }) => got.push(JSON.parse(data)));
+    socket.addEventListener("open", () => resolve({ socket, got, say: (message) => socket.send(JSON.stringify(message)) }));
+    socket.addEventListener("error", () => {});
+    socket.addEventListener("close", ({ code }) => reject(new Error(`closed ${code}`)));
+  });
+}
+
+test("a client's name that is too long is refused, and leaves no socket that is in the way of others", { skip }, async () => {
+  const { id } = await store.create();
+  const reader = store.session(id);
+  const { seqs, until: enough, live } = watch(reader);
+  await until(() => live() >= 0, "the subscriber");
+  for (const length of [129, 17_000]) await assert.rejects(socketOf(id, `client=${"c".repeat(length)}`));
+  for (const text of ["a", "b"]) assert.equal((await call(host, "POST", `/v1/sessions/${id}/events`, { body: { events: [message(text)] } })).status, 200);
+  await enough(2);
+  assert.deepEqual(seqs(), [0, 1]);
+  reader.close();
+});
+
+test("a client that says who it is in a header opens a WebSocket without a protocol, or with its own", { skip }, async () => {
+  const { id } = await store.create();
+  const headers = { authorization: `Bearer ${tokens.alice}` };
+  for (const protocols of [[], ["sessionlog.v1"]]) {
+    const { socket } = await socketOf(id, "from=0", { protocols, headers });
+    assert.equal(socket.protocol, protocols[0] ?? "");
+    socket.close();
+  }
+});
+
 test("a session that is not there, a token that is not valid: the connection does not stay, and says why", { skip }, async () => {
   const gone = store.session("never-made");
   const states = [];
