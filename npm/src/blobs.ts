@@ -5,6 +5,7 @@ import type { RawSession } from "./glue.js";
 import { SessionLogError, toError } from "./errors.js";
 import { joinBytes } from "./persist.js";
 import { call } from "./runtime.js";
+import { cutPuts } from "./segments.js";
 import type { Chain } from "./scrub.js";
 import { decode, encode } from "./stored.js";
 
@@ -98,8 +99,8 @@ export class BlobStore {
     const size = Math.min(this.#backend.maxValueBytes ?? PIECE_BYTES, PIECE_BYTES);
     const puts: Array<[string, Uint8Array]> = [];
     for (let at = 0; at < bytes.length; at += size) puts.push([pieceKey(name, tag, puts.length), bytes.slice(at, at + size)]);
-    const limit = Math.min(this.#backend.maxBatch ?? BATCH, BATCH);
-    for (let at = 0; at < puts.length; at += limit) await this.#backend.transact({ puts: puts.slice(at, at + limit) });
+    const { maxBatch = BATCH, maxBatchBytes = Infinity } = this.#backend;
+    for (const some of cutPuts({ maxBatch: Math.min(maxBatch, BATCH), maxBatchBytes }, puts)) await this.#backend.transact({ puts: some });
     const head: Head = { type, pieces: puts.length, tag, used: tag };
     try {
       await this.#backend.transact({ checks: [{ key: headKey(name), equals: null }], puts: [[headKey(name), encode(JSON.stringify(head))], [refKey(id, name), encode("{}")]] });

@@ -52,11 +52,8 @@ export function encrypted(inner: KeyValueBackend, secret: CryptoKey): KeyValueBa
     return { key, equals: stored };
   };
 
-  const limit = inner.maxValueBytes;
-  return {
+  const outer: KeyValueBackend = {
     name: `encrypted ${inner.name}`,
-    ...(limit === undefined ? {} : { maxValueBytes: limit - OVERHEAD }),
-    ...(inner.maxBatch === undefined ? {} : { maxBatch: inner.maxBatch }),
     ...(inner.peers === undefined ? {} : { peers: inner.peers }),
     async get(key) {
       const stored = await inner.get(key);
@@ -77,6 +74,14 @@ export function encrypted(inner: KeyValueBackend, secret: CryptoKey): KeyValueBa
       await inner.close?.();
     },
   };
+  // A store elsewhere may learn its limits later.
+  const limit = (name: "maxValueBytes" | "maxBatch" | "maxBatchBytes", overhead: number): void => {
+    if (inner[name] !== undefined) Object.defineProperty(outer, name, { enumerable: true, get: () => (inner[name] as number) - overhead });
+  };
+  limit("maxValueBytes", OVERHEAD);
+  limit("maxBatch", 0);
+  limit("maxBatchBytes", OVERHEAD * (inner.maxBatch ?? 0));
+  return outer;
 }
 
 function same(a: Uint8Array, b: Uint8Array): boolean {

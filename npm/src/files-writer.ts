@@ -16,6 +16,8 @@ const later = globalThis.setTimeout;
 /** How long changes gather before they are written by themselves. */
 const INTERVAL_MS = 25;
 const LONGEST_PAUSE_MS = 5_000;
+/** The module cuts contents no smaller. */
+const LEAST_VALUE = 1024;
 
 /** Waits; a pause after a failure does not keep a process alive that has nothing else to do. */
 function rest(ms: number): Promise<void> {
@@ -85,8 +87,11 @@ export class FilesWriter {
   }
 
   #drain(): Batch[] {
-    const { maxValueBytes = 1 << 20, maxBatch = 5_000 } = this.#backend;
-    const lists = call(() => this.#raw.drain(maxValueBytes, maxBatch)) as Array<[Array<[string, Uint8Array | null]>, Pair[], string[], boolean]>;
+    const { maxValueBytes = 1 << 20, maxBatch = 5_000, maxBatchBytes = Infinity } = this.#backend;
+    // The module counts keys: values are made so small that a full batch of them is within the limit of its bytes.
+    const value = Math.min(maxValueBytes, Math.max(LEAST_VALUE, Math.floor(maxBatchBytes / maxBatch)));
+    const batch = Math.min(maxBatch, Math.max(1, Math.floor(maxBatchBytes / value)));
+    const lists = call(() => this.#raw.drain(value, batch)) as Array<[Array<[string, Uint8Array | null]>, Pair[], string[], boolean]>;
     return lists.map(([checks, puts, deletes, counts]) => ({ checks: checks.map(([key, equals]) => ({ key, equals })), puts, deletes, counts }));
   }
 

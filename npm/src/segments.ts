@@ -101,13 +101,43 @@ export function segmentBatches(backend: KeyValueBackend, id: string, fence: Fenc
     puts: [...rest, head, ...(extra.puts ?? [])],
     deletes: extra.deletes ?? [],
   };
-  const limit = backend.maxBatch ?? MAX_BATCH;
-  const size = (batch: Batch): number => (batch.puts?.length ?? 0) + (batch.deletes?.length ?? 0);
-  if (size(own) <= limit) return [own];
-  // Too many pieces for one batch: they go ahead and count for nothing until the first one stands.
-  const ahead: Batch[] = [];
-  for (let i = 0; i < rest.length; i += limit) ahead.push({ checks: isFenceNew ? [] : checks, puts: rest.slice(i, i + limit) });
+  if (fits(backend, own)) return [own];
+  // Too much for one batch: the pieces go ahead and count for nothing until the first one stands.
+  const ahead = cutPuts(backend, rest).map((puts): Batch => ({ checks: isFenceNew ? [] : checks, puts }));
   return [...ahead, { ...own, puts: [head, ...(extra.puts ?? [])] }];
+}
+
+const bytesOf = (puts: readonly Put[]): number => puts.reduce((sum, [, value]) => sum + value.length, 0);
+
+function fits({ maxBatch = MAX_BATCH, maxBatchBytes = Infinity }: KeyValueBackend, { puts = [], deletes = [] }: Batch): boolean {
+  return puts.length + deletes.length <= maxBatch && bytesOf(puts) <= maxBatchBytes;
+}
+
+/** Puts in their order, as many together as one batch of the backend's takes. */
+export function cutPuts({ maxBatch = MAX_BATCH, maxBatchBytes = Infinity }: Pick<KeyValueBackend, "maxBatch" | "maxBatchBytes">, puts: readonly Put[]): Put[][] {
+  const out: Put[][] = [];
+  let room = 0;
+  for (const put of puts) {
+    const last = out.at(-1);
+    room -= put[1].length;
+    if (last !== undefined && last.length < maxBatch && room >= 0) last.push(put);
+    else {
+      out.push([put]);
+      room = maxBatchBytes - put[1].length;
+    }
+  }
+  return out;
+}
+
+/**
+ * Puts a segment in the place of others, in as many batches as it takes: pieces go ahead as above, and what is to go goes with the
+ * first one, which commits it.
+ */
+export async function replaceSegment(backend: KeyValueBackend, checks: Check[], puts: [Put, ...Put[]], deletes: string[] = []): Promise<void> {
+  const [head, ...rest] = puts;
+  const isOne = fits(backend, { puts });
+  if (!isOne) for (const piece of cutPuts(backend, rest)) await backend.transact({ checks, puts: piece });
+  await backend.transact({ checks, deletes, puts: isOne ? puts : [head] });
 }
 
 /** The first piece of a segment, and the others when it is over the backend's limit. */
@@ -137,7 +167,7 @@ export async function eraseLast(backend: KeyValueBackend, id: string, fence: Uin
   const checks = [{ key: keys.fence(id), equals: fence }];
   if (start === 0) return void (await backend.transact({ checks, deletes: [key] }));
   // Shorter than what stood there, but perhaps still longer than one value.
-  await backend.transact({ checks, puts: segmentPuts(backend, id, last.firstSeq, last.lines.slice(0, start)) });
+  await replaceSegment(backend, checks, segmentPuts(backend, id, last.firstSeq, last.lines.slice(0, start)));
 }
 
 /** The segment that holds `seq`, or the last one before it. */

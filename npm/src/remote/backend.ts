@@ -6,25 +6,37 @@ import { requestKey, type Http } from "./http.js";
 
 type Entry = [string, Uint8Array];
 const KIB = 1024;
-/** One request carries a whole batch, and hosts limit requests. */
 const MAX_VALUE = 512 * KIB;
 const MAX_BATCH = 64;
+/** What a request may have until the host has said it with an answer: a store is read before it is written. */
+const REQUEST_BYTES = 4096 * KIB;
+/** One request carries a whole batch. Its values have so much of it; the rest is for keys, checks and what is not cut. */
+const SHARE_OF_VALUES = 3 / 4;
 
 export function remoteBackend(http: Http, path: string, peers: StorePeers | undefined, onClose: () => void = () => {}): KeyValueBackend {
   let isOpen = true;
+  let batchBytes = REQUEST_BYTES * SHARE_OF_VALUES;
   const ask = async (head: { [member: string]: JsonValue }, values: Uint8Array[] = []): Promise<ReturnType<typeof decodeFrame>> => {
     if (!isOpen) throw new SessionLogError("disposed", "the storage was closed");
     const answer = await http.send("POST", path, encodeFrame(head, values));
     try {
-      return decodeFrame(new Uint8Array(await answer.arrayBuffer()));
+      const frame = decodeFrame(new Uint8Array(await answer.arrayBuffer()));
+      const { takes } = frame.head;
+      if (typeof takes === "number") batchBytes = Math.floor(takes * SHARE_OF_VALUES);
+      return frame;
     } catch (thrown) {
       throw toError(thrown, "unavailable");
     }
   };
   return {
     name: "remote",
-    maxValueBytes: MAX_VALUE,
+    get maxValueBytes() {
+      return Math.min(MAX_VALUE, batchBytes);
+    },
     maxBatch: MAX_BATCH,
+    get maxBatchBytes() {
+      return batchBytes;
+    },
     ...(peers === undefined ? {} : { peers }),
     async get(key) {
       const { values } = await ask({ op: "get", key });
