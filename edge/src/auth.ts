@@ -15,12 +15,17 @@ const bytesOfHex = (hex: string): Uint8Array => Uint8Array.from({ length: 32 }, 
 
 function parse(text: string): Known[] {
   const known: Known[] = [];
-  for (const [name, value] of Object.entries(JSON.parse(text) as { [name: string]: { tokens?: unknown; access?: unknown } })) {
-    const { tokens, access } = value;
-    if (!NAME.test(name) || !Array.isArray(tokens) || (access !== undefined && access !== "read" && access !== "write")) throw new Error(`caller ${name}`);
-    for (const hash of tokens as unknown[]) {
-      if (typeof hash !== "string" || !HASH.test(hash)) throw new Error(`tokens of ${name}`);
-      known.push({ caller: { name, canWrite: access !== "read" }, hash: bytesOfHex(hash) });
+  for (const [name, value] of Object.entries(JSON.parse(text) as { [name: string]: { tokens?: unknown; readTokens?: unknown; access?: unknown } })) {
+    const { readTokens = [], access } = value;
+    // Who only reads needs no others.
+    const tokens = value.tokens ?? (value.readTokens === undefined ? undefined : []);
+    if (!NAME.test(name) || !Array.isArray(tokens) || !Array.isArray(readTokens) || (access !== undefined && access !== "read" && access !== "write")) throw new Error(`caller ${name}`);
+    // Those that may only read come last: a token that stands in both lists may only read.
+    for (const [hashes, canWrite] of [[tokens as unknown[], access !== "read"], [readTokens as unknown[], false]] as const) {
+      for (const hash of hashes) {
+        if (typeof hash !== "string" || !HASH.test(hash)) throw new Error(`tokens of ${name}`);
+        known.push({ caller: { name, canWrite }, hash: bytesOfHex(hash) });
+      }
     }
   }
   return known;

@@ -3,7 +3,7 @@
 export interface Env {
   readonly SESSIONS: DurableObjectNamespace;
   readonly INDEXES: DurableObjectNamespace;
-  /** JSON: `{"alice":{"tokens":["<SHA-256 of the token, hex>"],"access":"write"}}`; see auth.ts. */
+  /** JSON: `{"alice":{"tokens":["<SHA-256 of the token, hex>"],"readTokens":[]}}`; see auth.ts. */
   readonly CALLERS?: string;
   /** Origins that pages may call from, separated by commas; `*` is any. */
   readonly ORIGINS?: string;

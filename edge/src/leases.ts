@@ -64,7 +64,10 @@ export class Leases {
   /** A client asks, for the first time or after its connection broke; `holds` when it had the lease before that. */
   async ask(socket: WebSocket, { holds, again }: { holds: boolean; again: boolean }): Promise<void> {
     const holder = this.holder();
-    if (holder === socket) return this.#grant(socket);
+    // The same client over another connection: that the old one ended may not have been heard yet.
+    const isBack = holder !== null && attachmentOf(holder).client === attachmentOf(socket).client;
+    if (isBack && holder !== socket) setAttachment(holder, { lease: "none" });
+    if (isBack) return this.#grant(socket);
     const returns = holds || this.#absent?.client === attachmentOf(socket).client;
     const isFree = holder === null && (this.#absent === null || returns);
     const goesFirst = returns || (!again && !this.#othersWait(socket));

@@ -23,6 +23,12 @@ export function fingerprint(bytes: Uint8Array): string {
   return `${bytes.length}.${(hash >>> 0).toString(16)}`;
 }
 
+/** One key for two calls is a mistake as well: the call stands before its body. */
+export const printOf = (call: string, bytes: Uint8Array): string => `${call}:${fingerprint(bytes)}`;
+
+/** What was stored before calls stood in prints says nothing of them: for a day it counts for each. */
+const isSame = (stored: string, print: string): boolean => stored === print || stored === print.slice(print.indexOf(":") + 1);
+
 /** What was surely never put in, in 32 KB: of 20,000 keys one in a hundred is looked for in vain. */
 class Seen {
   readonly #bits = new Uint32Array(8_192);
@@ -50,6 +56,8 @@ class Seen {
   }
 }
 
+export const usedForAnother = (): Refusal => new Refusal(422, "invalid_argument", "this idempotency key was used for another request");
+
 /** More keys than this are not read when the object wakes: each request is looked for in the table then. */
 const MOST_AT_WAKING = 20_000;
 
@@ -75,17 +83,18 @@ export class Requests {
     // A look that finds nothing costs a tenth of a request.
     if (this.#seen?.mayHave(key) === false) return null;
     for (const row of this.#sql.exec<{ print: string; answer: string }>("SELECT print, answer FROM requests WHERE key = ?", key)) {
-      if (row.print !== print) throw new Refusal(422, "invalid_argument", "this idempotency key was used for another request");
+      if (!isSame(row.print, print)) throw usedForAnother();
       return row.answer;
     }
     return null;
   }
 
-  /** Belongs into the transaction that carries the request out. */
+  /** Belongs into the transaction that carries the request out; a later answer takes the place of an earlier one. */
   add(key: string, print: string, answer: string): void {
     const now = Date.now();
     this.#seen?.add(key);
-    this.#sql.exec("INSERT INTO requests (key, print, answer, at) VALUES (?, ?, ?, ?)", key, print, answer, now);
-    if (++this.#count % EVERY === 0) this.#sql.exec("DELETE FROM requests WHERE at < ?", now - KEPT_MS);
+    this.#sql.exec("INSERT INTO requests (key, print, answer, at) VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET answer = excluded.answer", key, print, answer, now);
+    // With the first one too: an object that sleeps often may never come to so many.
+    if (this.#count++ % EVERY === 0) this.#sql.exec("DELETE FROM requests WHERE at < ?", now - KEPT_MS);
   }
 }

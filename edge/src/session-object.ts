@@ -13,7 +13,7 @@ import { Leases } from "./leases.js";
 import { Live, pageOf } from "./live.js";
 import { Bucket, tooMany } from "./rate.js";
 import { answerOf, Refusal, refusalOf } from "./refusal.js";
-import { fingerprint, Requests } from "./requests.js";
+import { printOf, Requests, usedForAnother } from "./requests.js";
 import { start } from "./start.js";
 import { attachmentOf, setAttachment, type Attachment } from "./sockets.js";
 import { Tasks, type Opened } from "./tasks.js";
@@ -25,12 +25,31 @@ const PAGE = 1_000;
 const PAGE_BYTES = 4 * 1024 * 1024;
 const LOOK_EVERY = 16;
 const WRITE_TURNS = 32;
+/** A row of the database holds at most 2 MB. */
+const MOST_KEPT = 500_000;
 const CLIENT_LENGTH = 128;
+/** A message that is too long is not taken apart; whoever waits for it is told all the same. */
+const KEY_OF_MESSAGE = /^\{"t":"append","key":"([\x21\x23-\x5b\x5d-\x7e]{1,128})"/;
 
 /** A request that is carried out, and its answer for when it is sent again. */
 interface Carried { key: string; print: string; answer: string }
 interface Appended { events: Array<{ seq: number; id: string; at: number }>; replayed: boolean }
+/** What an event says of the request that it belongs to: its answer, or where that is to be looked for; null for other events. */
+type Marks = (event: SessionEvent) => Json | null;
 type NewEvents = Array<{ type: string; data: JsonValue }>;
+
+const tooManyEvents = (limit: number): Refusal => new Refusal(507, "quota", `a session has at most ${limit} events: continue it in another`);
+
+const LINE = new TextEncoder().encode('{"seq":');
+const NEWLINE = 10;
+
+/** Lines of a segment; none where it does not begin with one. */
+function countLines(segment: Uint8Array): number {
+  if (!LINE.every((byte, at) => segment[at] === byte)) return 0;
+  let count = 0;
+  for (let at = segment.indexOf(NEWLINE); at >= 0; at = segment.indexOf(NEWLINE, at + 1)) count++;
+  return count;
+}
 
 export class SessionObject extends DurableObject<Env> {
   readonly #limits: Limits;
@@ -51,8 +70,10 @@ export class SessionObject extends DurableObject<Env> {
   #opening: Promise<Session> | null = null;
   #turn: Promise<unknown> = Promise.resolve();
   #willReport = false;
-  /** Goes into the transaction that stores the events it belongs to. */
-  #unstored: Carried | null = null;
+  /** Go into the transaction that stores the events they belong to. */
+  #unstored: Carried[] = [];
+  /** Requests that were begun and whose first event is to come: with that they are carried out, whatever happens to their answer. */
+  readonly #begun = new Set<{ key: string; print: string; marks: Marks }>();
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -92,9 +113,9 @@ export class SessionObject extends DurableObject<Env> {
         const puts = (start: string): boolean => batch.puts?.some(([key]) => key.startsWith(start)) === true;
         // Files, runs and merges are written through here too: the key belongs to the batch that puts the events where nothing was.
         const isNew = (key: string): boolean => batch.checks?.some((check) => check.key === key && check.equals === null) === true;
-        const request = batch.puts?.some(([key]) => key.startsWith(`s/${this.#id}/e/`) && isNew(key)) === true ? this.#unstored : null;
-        if (request !== null) this.#unstored = null;
-        this.#write(() => void this.#database.transact(batch), puts("r/"), request);
+        const isFirst = (key: string): boolean => key === `s/${this.#id}/h` || (key.startsWith(`s/${this.#id}/e/`) && isNew(key));
+        const requests = batch.puts?.some(([key]) => isFirst(key)) === true ? this.#unstored.splice(0) : [];
+        this.#write(() => void this.#database.transact(batch), puts("r/"), requests);
       },
     };
     const { SESSIONS } = this.env;
@@ -105,10 +126,10 @@ export class SessionObject extends DurableObject<Env> {
     });
   }
 
-  #write(work: () => void, changesRecord: boolean, request: Carried | null): void {
+  #write(work: () => void, changesRecord: boolean, requests: Carried[]): void {
     this.#atomically(() => {
       work();
-      if (request !== null) this.#requests.add(request.key, request.print, request.answer);
+      for (const { key, print, answer } of requests) this.#requests.add(key, print, answer);
     });
     if (changesRecord) this.#reportSoon();
   }
@@ -146,7 +167,10 @@ export class SessionObject extends DurableObject<Env> {
     if (this.#store === null) {
       const onWarning = ({ code, message }: { code: string; message: string }): void => console.warn(`${this.#id}: ${code}: ${message}`);
       const store = await SessionStore.open({ storage: { kind: "custom", backend: this.#backend() }, scrubbers: [{ builtin: "secrets" }], onWarning });
-      store.on("session/event", (_event: SessionEvent, session: Session) => void (session.readOnly && this.#grown()));
+      store.on("session/event", (event: SessionEvent, session: Session) => {
+        if (session.readOnly) this.#grown();
+        else this.#mark(event);
+      });
       this.#store = store;
     }
     return this.#store;
@@ -198,7 +222,8 @@ export class SessionObject extends DurableObject<Env> {
   #forget(): void {
     this.#session = null;
     this.#store = null;
-    this.#unstored = null;
+    this.#unstored = [];
+    this.#begun.clear();
     void this.#tasks.drop().catch(() => {});
   }
 
@@ -263,12 +288,23 @@ export class SessionObject extends DurableObject<Env> {
 
   #checkRoom(more: number, session: Session): void {
     const { eventsPerSession, bytesPerSession } = this.#limits;
-    if (session.seq + more > eventsPerSession) throw new Refusal(507, "quota", `a session has at most ${eventsPerSession} events: continue it in another`);
+    if (session.seq + more > eventsPerSession) throw tooManyEvents(eventsPerSession);
     // Looking at the size costs as much as storing an event; nobody fills a session between two looks.
     if (this.#looks++ % LOOK_EVERY !== 0) return;
     if (this.ctx.storage.sql.databaseSize > bytesPerSession) throw new Refusal(507, "quota", `a session has at most ${bytesPerSession} bytes: continue it in another`);
   }
   #looks = 0;
+
+  /** What a client adds to the log counts like what the host does; of what is encrypted, the place where it begins. */
+  #checkEvents({ checks, puts }: Batch): void {
+    const { eventsPerSession } = this.#limits;
+    for (const { key, equals } of checks) {
+      const [, first] = /^s\/[^/]+\/e\/(\d+)$/.exec(key) ?? [];
+      if (first === undefined || equals !== null) continue;
+      const lines = puts.find(([name]) => name === key)?.[1] ?? new Uint8Array();
+      if (Number(first) + Math.max(1, countLines(lines)) > eventsPerSession) throw tooManyEvents(eventsPerSession);
+    }
+  }
 
   // ---------------------------------------------------------------- requests
 
@@ -316,19 +352,26 @@ export class SessionObject extends DurableObject<Env> {
     const bytes = await readBody(request, this.#limits.bodyBytes);
     const json = parseJson(bytes);
     const key = request.headers.get("idempotency-key") ?? optionalText(json, "request") ?? null;
-    const once = (work: () => Promise<Json>, status = 200): Promise<Response> => this.#once(key, fingerprint(bytes), work, status);
+    const print = printOf(what, bytes);
+    const once = (work: () => Promise<Json>, status = 200): Promise<Response> => this.#once(key, print, work, status);
+    /** Before the work: from the first event on that `marks` knows, the request is one that was carried out. */
+    const begins = (marks: Marks): void => void (key !== null && this.#begun.add({ key, print, marks }));
     switch (what) {
-      case "": return once(() => this.#create(json), 201);
+      case "": return once(() => this.#create(json, key === null ? null : { key, print }), 201);
       case "events": {
-        const { events, replayed } = await this.#serial(() => this.#append(eventsOf(json, this.#limits.eventsPerCall), key, fingerprint(bytes)));
+        const { events, replayed } = await this.#serial(() => this.#append(eventsOf(json, this.#limits.eventsPerCall), key, print));
         return Response.json({ events, seq: this.#session?.seq ?? 0, replayed });
       }
-      case "runs": return once(() => this.#run(json), 202);
+      case "runs": return once(() => this.#run(json, begins), 202);
       case "steer": return once(() => this.#serial(async () => (await this.#tasks.steer(await this.#opened(), textOf(json, "text")), {})));
       case "cancel": return Response.json({ cancelled: await this.#tasks.cancel(await this.#opened(), optionalText(json, "reason")) });
       case "approvals": return Response.json(await this.#serial(() => this.#approve(argument, json)));
       case "undo":
-      case "redo": return once(() => this.#serial(async () => this.#tasks.back(await this.#opened(), what, json)));
+      case "redo": return once(() => this.#serial(async () => {
+        const opened = await this.#opened();
+        begins(({ type }) => (type === "undo/applied" || type === "undo/redone" ? { ok: true, messages: [] } : null));
+        return this.#tasks.back(opened, what, json);
+      }));
     }
     throw new Refusal(404, "not_found", "there is no such path");
   }
@@ -337,18 +380,40 @@ export class SessionObject extends DurableObject<Env> {
   async #once(key: string | null, print: string, work: () => Promise<Json>, status: number): Promise<Response> {
     if (key === null) return Response.json(await work(), { status });
     const under = this.#carrying.get(key);
-    if (under !== undefined) return Response.json(await under, { status });
+    if (under !== undefined && under.print !== print) throw usedForAnother();
+    if (under !== undefined) return Response.json(await under.doing, { status });
     const known = this.#requests.find(key, print);
-    if (known !== null) return Response.json(JSON.parse(known), { status });
-    const doing = work().finally(() => this.#carrying.delete(key));
-    this.#carrying.set(key, doing);
+    if (known !== null) return Response.json(await this.#known(JSON.parse(known) as Json), { status });
+    const doing = work().finally(() => {
+      this.#carrying.delete(key);
+      for (const begun of this.#begun) if (begun.key === key) this.#begun.delete(begun);
+    });
+    this.#carrying.set(key, { print, doing });
     const answer = await doing;
-    this.#requests.add(key, print, JSON.stringify(answer));
+    const text = JSON.stringify(answer);
+    // One that is too long to be kept is made from the log, like that of a run which was cut off.
+    if (text.length <= MOST_KEPT) this.#requests.add(key, print, text);
     return Response.json(answer, { status });
   }
-  readonly #carrying = new Map<string, Promise<Json>>();
+  readonly #carrying = new Map<string, { print: string; doing: Promise<Json> }>();
 
-  async #create(json: Json): Promise<Json> {
+  /** The first event of a request that was begun: its key is stored in the same transaction. */
+  #mark(event: SessionEvent): void {
+    for (const begun of this.#begun) {
+      const answer = begun.marks(event);
+      if (answer === null) continue;
+      this.#begun.delete(begun);
+      this.#unstored.push({ key: begun.key, print: begun.print, answer: JSON.stringify(answer) });
+    }
+  }
+
+  /** A kept answer; of a run whose answer was lost only its first event is kept. */
+  async #known(answer: Json): Promise<Json> {
+    const first = answer["turnAt"];
+    return typeof first === "number" ? this.#tasks.outcome(await this.#open(), first) : answer;
+  }
+
+  async #create(json: Json, carried: Pick<Carried, "key" | "print"> | null): Promise<Json> {
     const [title, cwd] = [optionalText(json, "title"), optionalText(json, "cwd")];
     return this.#serial(async () => {
       if (this.#database.get(`s/${this.#id}/h`) !== null) throw new Refusal(409, "already_exists", "the session exists");
@@ -357,11 +422,13 @@ export class SessionObject extends DurableObject<Env> {
         try {
           const session = store.create(this.#id, cwd === undefined ? {} : { meta: { cwd } });
           if (title !== undefined) session.setTitle(title);
+          if (carried !== null) this.#unstored.push({ ...carried, answer: JSON.stringify({ id: session.id, seq: session.seq }) });
           await session.flush();
           this.#session = session;
           return { id: session.id, seq: session.seq };
         } catch (thrown) {
           // The session may be there and its title not: who asks again with a better one is to get a session.
+          this.#unstored = [];
           if (store.get(this.#id) !== undefined) await store.delete(this.#id);
           throw thrown;
         }
@@ -419,7 +486,7 @@ export class SessionObject extends DurableObject<Env> {
     this.#checkRoom(events.length, session);
     this.#wroteLast("host");
     const receipts = session.appendAll(events).map(({ seq, id, at }) => ({ seq, id, at }));
-    this.#unstored = key === null ? null : { key, print, answer: JSON.stringify(receipts) };
+    if (key !== null) this.#unstored.push({ key, print, answer: JSON.stringify(receipts) });
     try {
       await this.#stored(session);
     } catch (thrown) {
@@ -439,13 +506,16 @@ export class SessionObject extends DurableObject<Env> {
     if (session.durableSeq < session.seq) await session.flush();
   }
 
-  async #run(json: Json): Promise<Json> {
+  async #run(json: Json, begins: (marks: Marks) => void): Promise<Json> {
+    const waits = json["wait"] === true;
     const started = await this.#serial(async () => {
       const opened = await this.#opened();
       this.#checkRoom(0, opened.session);
+      // Another one may not have begun its turn yet.
+      if (!this.#tasks.isRunning) begins(({ type, seq }) => (type !== "turn/start" ? null : waits ? { turnAt: seq } : { from: seq }));
       return this.#tasks.start(opened, json);
     });
-    if (json["wait"] === true) return started.done;
+    if (waits) return started.done;
     this.ctx.waitUntil(started.done.catch((thrown: unknown) => console.error(thrown)));
     return { from: started.from };
   }
@@ -475,6 +545,7 @@ export class SessionObject extends DurableObject<Env> {
     const ofLog = keys.some((key) => key.startsWith("s/"));
     if (ofLog && this.#tasks.isRunning) throw new Refusal(423, "locked", "the host runs a task in this session");
     if (this.ctx.storage.sql.databaseSize > this.#limits.bytesPerSession) throw new Refusal(507, "quota", `a session has at most ${this.#limits.bytesPerSession} bytes`);
+    this.#checkEvents(batch);
     const header = `s/${this.#id}/h`;
     const isThere = this.#database.get(header) !== null;
     const made = isThere ? undefined : batch.puts.find(([key]) => key === header)?.[1];
@@ -498,7 +569,7 @@ export class SessionObject extends DurableObject<Env> {
       this.#wroteLast("client");
     }
     const changesRecord = keys.some((key) => key === `s/${this.#id}/h` || key.startsWith("r/"));
-    this.#write(() => void this.#database.transact(batch), changesRecord, { key: request, print: "kv", answer: "" });
+    this.#write(() => void this.#database.transact(batch), changesRecord, [{ key: request, print: "kv", answer: "" }]);
     // What was read of them, perhaps just now, is no longer so; whoever holds the session.
     if (ofFiles && !this.#tasks.isRunning) await this.#tasks.drop();
     if (ofLog) await this.#follow();
@@ -546,8 +617,12 @@ export class SessionObject extends DurableObject<Env> {
   override async webSocketMessage(socket: WebSocket, data: string | ArrayBuffer): Promise<void> {
     let key: string | null = null;
     try {
-      if (typeof data !== "string" || data.length > this.#limits.bodyBytes) throw new Refusal(413, "quota", "a message is text within the limit of a request");
-      const json = parseJson(new TextEncoder().encode(data));
+      const bytes = typeof data === "string" && data.length <= this.#limits.bodyBytes ? new TextEncoder().encode(data) : null;
+      if (bytes === null || bytes.length > this.#limits.bodyBytes) {
+        key = KEY_OF_MESSAGE.exec(String(data).slice(0, 200))?.[1] ?? null;
+        throw new Refusal(413, "quota", "a message is text within the limit of a request");
+      }
+      const json = parseJson(bytes);
       key = optionalText(json, "key") ?? null;
       if (!this.#bucket.take()) throw new Refusal(503, "unavailable", "too many messages: wait a moment");
       await this.#serial(() => this.#message(socket, json, key));
@@ -569,7 +644,7 @@ export class SessionObject extends DurableObject<Env> {
     switch (type) {
       case "append": {
         const events = eventsOf(json, this.#limits.eventsPerCall);
-        const { events: receipts } = await this.#append(events, key, fingerprint(new TextEncoder().encode(JSON.stringify(events))));
+        const { events: receipts } = await this.#append(events, key, printOf("events", new TextEncoder().encode(JSON.stringify(events))));
         return this.#live.send(socket, { t: "ack", ...(key === null ? {} : { key }), events: receipts });
       }
       case "lease": return this.#leases.ask(socket, { holds: json["holds"] === true, again: json["again"] === true });

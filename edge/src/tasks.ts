@@ -1,5 +1,5 @@
 // Tasks that the host runs itself: the package's controller over the object's own storage, with keys from the environment.
-import { ChatSessionController, VirtualFs, fileTools, type KeyValueBackend, type RunConfig, type Session, type SessionStore } from "sessionlog";
+import { ChatSessionController, VirtualFs, fileTools, type KeyValueBackend, type RunConfig, type Session, type SessionEventMap, type SessionStore } from "sessionlog";
 import { optionalNumber, optionalText, textOf, type Json } from "./body.js";
 import type { Env } from "./env.js";
 import { Refusal } from "./refusal.js";
@@ -18,6 +18,20 @@ const PROVIDERS: { readonly [name: string]: (env: Env) => { apiKey: string | und
 function isAllowed(model: string, list: string): boolean {
   return list.split(",").map((name) => name.trim()).some((name) => (name.endsWith("*") ? model.startsWith(name.slice(0, -1)) : model === name) && name !== "");
 }
+
+/** How a run ended, by the end of its turn. */
+function endOf(reason: SessionEventMap["turn/end"]["reason"]): [status: string, error: string | null] {
+  switch (reason.kind) {
+    case "completed": case "empty": case "max-tokens": return ["completed", null];
+    case "max-steps": case "budget-reached": return [reason.kind, null];
+    case "cancelled": case "aborted": case "disposed": case "rejected": return ["cancelled", null];
+    case "error": return ["failed", reason.message];
+    case "interrupted": return ["failed", "the host was stopped while it ran the task"];
+  }
+}
+
+/** A row of the database holds at most 2 MB, and so much is nobody's instruction. */
+const MOST_SYSTEM = 1_000_000;
 
 export interface Opened { store: SessionStore; session: Session }
 
@@ -114,6 +128,7 @@ export class Tasks {
     const approval = (optionalText(json, "approval") ?? "policy") as Approval;
     if (!APPROVALS.includes(approval)) throw new Refusal(400, "invalid_argument", "approval must be never, policy or always");
     const [system, maxSteps, maxCostUsd] = [optionalText(json, "system"), optionalNumber(json, "maxSteps"), optionalText(json, "maxCostUsd")];
+    if (system !== undefined && system.length > MOST_SYSTEM) throw new Refusal(413, "quota", `system has at most ${MOST_SYSTEM} characters`);
     const kept: Kept = {
       model: textOf(json, "model"), approval,
       ...(system === undefined ? {} : { system }), ...(maxSteps === undefined ? {} : { maxSteps }), ...(maxCostUsd === undefined ? {} : { maxCostUsd }),
@@ -123,6 +138,20 @@ export class Tasks {
     const from = opened.session.seq;
     const done = this.#drive(opened.session, kept, () => controller.executeTask(task, config));
     return { from, done };
+  }
+
+  /** What the log says of the turn that begins at `first`: for the answer of a run that was lost with the host which ran it. */
+  async outcome(session: Session, first: number): Promise<Json> {
+    await this.#running;
+    let [steps, answer, status, error]: [number, string | null, string, string | null] = [0, null, "suspended", null];
+    for (let seq = first + 1; seq < session.seq && status === "suspended"; seq++) {
+      const event = session.event(seq);
+      if (event?.type === "turn/start") break;
+      if (event?.type === "step/end") steps++;
+      if (event?.type === "assistant/message") answer = event.data.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
+      if (event?.type === "turn/end") [status, error] = endOf(event.data.reason);
+    }
+    return { runId: null, status, answer: status === "completed" ? answer : null, error, steps, costUsd: null, seq: session.seq, warnings: ["the answer was lost with the host that ran it: this is what the log says"] };
   }
 
   #drive(session: Session, kept: Kept, work: () => ReturnType<ChatSessionController["executeTask"]>): Promise<Json> {

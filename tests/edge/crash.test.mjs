@@ -18,13 +18,14 @@ before(async () => {
 });
 after(() => host?.kill());
 
-/** Kills the host and starts it anew at the same address; how long it took until it answered. */
-async function restart() {
+/** Kills the host and starts it anew at the same address; how long it took until it answered, with events of `session` when it is named. */
+async function restart(session) {
   const { port } = host;
   await host.kill();
   const started = Date.now();
   host = await startHost({ disk, port });
-  assert.equal((await call(host, "GET", "/v1/health", { token: null })).status, 200);
+  const { status } = session === undefined ? await call(host, "GET", "/v1/health", { token: null }) : await call(host, "GET", `/v1/sessions/${session}/events`);
+  assert.equal(status, 200);
   return Date.now() - started;
 }
 
@@ -83,7 +84,7 @@ test(`killed ${KILLS} times under concurrent writers: every acknowledged event o
   const restarts = [];
   for (let kill = 0; kill < KILLS; kill++) {
     await new Promise((resolve) => setTimeout(resolve, 150 + ((kill * 137) % 400)));
-    restarts.push(await restart());
+    restarts.push(await restart(kill % 2 === 0 ? "shared" : "alone"));
   }
   await new Promise((resolve) => setTimeout(resolve, 500));
   stop = true;
@@ -110,7 +111,8 @@ test(`killed ${KILLS} times under concurrent writers: every acknowledged event o
   const total = acknowledged.shared.size + acknowledged.alone.size;
   assert.ok(total > 200, `${total}`);
   const sorted = [...restarts].sort((a, b) => a - b);
-  t.diagnostic(`${total} events acknowledged, ${sent} sent; restart to serving: median ${sorted[KILLS / 2]} ms, longest ${sorted.at(-1)} ms`);
+  t.diagnostic(`${total} events acknowledged, ${sent} sent; restart to the first read of a session: median ${sorted[KILLS / 2]} ms, longest ${sorted.at(-1)} ms`);
+  assert.ok(sorted.at(-1) < 2_000, `a restart took ${sorted.at(-1)} ms`);
   [...sockets, watcher].forEach((session) => session.close());
   store.close();
 });
@@ -123,6 +125,58 @@ test("a task cut off by a kill is closed honestly, and the session goes on", { s
   const { events } = (await call(host, "GET", "/v1/sessions/cut/events")).json;
   assert.deepEqual([events.at(-1).type, events.at(-1).data.reason.kind], ["turn/end", "interrupted"]);
   assert.equal((await call(host, "POST", "/v1/sessions/cut/runs", { body: { task: "say again", model: "scripted/demo", wait: true } })).json.answer, "again");
+});
+
+test("a run with a key is carried out once: sent again after a kill it gets what became of it", { skip }, async () => {
+  await call(host, "POST", "/v1/sessions", { body: { id: "keyed" } });
+  const all = async () => (await call(host, "GET", "/v1/sessions/keyed/events")).json.events;
+  const count = async (type) => (await all()).filter((event) => event.type === type).length;
+  const run = (key, task, more) => call(host, "POST", "/v1/sessions/keyed/runs", { body: { task, model: "scripted/demo", ...more }, headers: { "idempotency-key": key } });
+  const long = () => run("run-1", "write /n.txt: once\nwait 60000\nsay never", { approval: "never", wait: true });
+  const lost = long().catch(() => null);
+  await until(async () => (await count("tool/result")) === 1, "the work");
+  await restart();
+  await lost;
+  const { status, json } = await long();
+  assert.deepEqual([status, json.status, json.answer, json.error], [202, "failed", null, "the host was stopped while it ran the task"]);
+  assert.deepEqual((await long()).json.status, "failed");
+  assert.deepEqual([await count("turn/start"), await count("user/message"), await count("tool/result")], [1, 1, 1]);
+
+  // One that waits for a verdict goes on: who asks again before and after gets what is known then.
+  const asks = () => run("run-2", "write /b.txt: agreed\nsay over", { approval: "always", wait: true });
+  const cut = asks().catch(() => null);
+  const asked = await until(async () => (await all()).find(({ type }) => type === "approval/requested"), "the question");
+  await restart();
+  await cut;
+  assert.deepEqual((await asks()).json.status, "suspended");
+  await call(host, "POST", `/v1/sessions/keyed/approvals/${asked.data.callId}`, { body: { verdict: "approved" } });
+  const done = await until(async () => {
+    const answer = (await asks()).json;
+    return answer.status === "suspended" ? null : answer;
+  }, "the end of the turn");
+  assert.deepEqual([done.status, done.answer, done.error], ["completed", "over", null]);
+  assert.equal(await count("turn/start"), 2);
+
+  // What does not wait is answered as before.
+  const started = await run("run-3", "say x");
+  await until(async () => (await count("turn/end")) === 3, "the third run");
+  await restart();
+  assert.deepEqual((await run("run-3", "say x")).json, started.json);
+  assert.equal(await count("turn/start"), 3);
+});
+
+test("sessions that were made, and runs that were taken back, under a key: sent again after a kill they are answered the same", { skip }, async () => {
+  const post = (path, key, body) => call(host, "POST", path, { body, headers: { "idempotency-key": key } });
+  const make = () => post("/v1/sessions", "make-1", { id: "made", title: "Once" });
+  const made = await make();
+  await restart();
+  assert.deepEqual([(await make()).status, (await make()).json], [201, made.json]);
+  await post("/v1/sessions/made/runs", "run-1", { task: "write /a.txt: a\nsay x", model: "scripted/demo", approval: "never", wait: true });
+  await post("/v1/sessions/made/undo", "undo-1", {});
+  await restart();
+  assert.equal((await post("/v1/sessions/made/undo", "undo-1", {})).json.ok, true);
+  const { events } = (await call(host, "GET", "/v1/sessions/made/events")).json;
+  assert.equal(events.filter(({ type }) => type === "undo/applied").length, 1);
 });
 
 test("a question outlives a kill: the verdict that comes later lets the turn go on", { skip }, async () => {

@@ -13,10 +13,10 @@ export const root = resolve(here, "../..");
 const binary = join(root, "edge/node_modules/@cloudflare/workerd-linux-64/bin/workerd");
 export const skip = !existsSync(binary) && "no workerd for this platform";
 
-export const tokens = { alice: "alice-token-for-tests", bob: "bob-token-for-tests", reader: "reader-token-for-tests" };
+export const tokens = { alice: "alice-token-for-tests", bob: "bob-token-for-tests", reader: "reader-token-for-tests", aliceReads: "a-token-of-alice-that-reads" };
 const hash = (text) => createHash("sha256").update(text).digest("hex");
 const CALLERS = JSON.stringify({
-  alice: { tokens: [hash(tokens.alice)], access: "write" },
+  alice: { tokens: [hash(tokens.alice)], readTokens: [hash(tokens.aliceReads)], access: "write" },
   bob: { tokens: [hash("an older token of bob"), hash(tokens.bob)] },
   reader: { tokens: [hash(tokens.reader)], access: "read" },
 });

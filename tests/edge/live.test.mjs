@@ -117,6 +117,43 @@ test("a client that says who it is in a header opens a WebSocket without a proto
   }
 });
 
+test("a client that comes back over another connection has the lease again, while its old one still looks open", { skip }, async () => {
+  const { id } = await store.create();
+  const first = await socketOf(id, "client=one");
+  first.say({ t: "lease", holds: false, again: false });
+  await until(() => first.got.some(({ held }) => held === true), "the lease");
+  const other = await socketOf(id, "client=two");
+  other.say({ t: "lease", holds: false, again: false });
+  await until(() => other.got.some(({ held }) => held === false), "the other's answer");
+  const second = await socketOf(id, "client=one");
+  second.say({ t: "lease", holds: true, again: true });
+  await until(() => second.got.some(({ t }) => t === "lease"), "an answer");
+  assert.deepEqual(second.got, [{ t: "lease", held: true }]);
+  // The end of the old one takes nothing away; that of the new one does.
+  first.socket.close();
+  await until(() => first.socket.readyState === WebSocket.CLOSED, "the end of the old one");
+  second.say({ t: "lease", holds: true, again: true });
+  await until(() => second.got.length === 2, "an answer");
+  assert.deepEqual([second.got[1].held, other.got.some(({ held }) => held)], [true, false]);
+  second.socket.close();
+  await until(() => other.got.some(({ held }) => held), "the next one");
+  other.socket.close();
+});
+
+test("a message is measured in bytes", { skip }, async () => {
+  const small = await startHost({ disk: freshDisk({ memory: true }), env: { MAX_BODY_BYTES: "30000" } });
+  try {
+    const there = new RemoteStore({ url: small.url, token: tokens.alice, WebSocket });
+    await there.create({ id: "bytes" });
+    const session = there.session("bytes");
+    await assert.rejects(session.append("user/message", { text: "\u20ac".repeat(28_000) }), { code: "quota" });
+    assert.equal((await session.append("user/message", { text: "x".repeat(28_000) })).seq, 0);
+    session.close();
+  } finally {
+    await small.kill();
+  }
+});
+
 test("a session that is not there, a token that is not valid: the connection does not stay, and says why", { skip }, async () => {
   const gone = store.session("never-made");
   const states = [];
@@ -147,6 +184,30 @@ test("deltas of a task reach subscribers while it runs, and only what is stored"
   assert.deepEqual(seen, events);
   assert.ok(seen.some(({ type }) => type === "assistant/chunk"));
   session.close();
+});
+
+test("a lease outlasts the sleep of the object: its client writes on, and who asks meanwhile waits", { skip, timeout: 90_000 }, async () => {
+  const { id } = await store.create();
+  const holder = await socketOf(id, "client=holder");
+  holder.say({ t: "lease", holds: false, again: false });
+  await until(() => holder.got.length > 0, "the lease");
+  const { awakeSince } = (await call(host, "GET", `/v1/sessions/${id}`)).json;
+  const info = async () => (await call(host, "GET", `/v1/sessions/${id}`)).json;
+  for (let more = 0; more < 3; more++) {
+    await new Promise((resolve) => setTimeout(resolve, 14_000));
+    if ((await info()).awakeSince > awakeSince) break;
+  }
+  const woken = await info();
+  assert.ok(woken.awakeSince > awakeSince, "the object was out of memory in between");
+  assert.equal(woken.writer, "client");
+  const other = await socketOf(id, "client=other");
+  other.say({ t: "lease", holds: false, again: false });
+  await until(() => other.got.length > 0, "the other's answer");
+  assert.deepEqual([holder.got, other.got], [[{ t: "lease", held: true }], [{ t: "lease", held: false }]]);
+  assert.equal((await call(host, "POST", `/v1/sessions/${id}/events`, { body: { events: [message("of the host")] } })).status, 423);
+  holder.socket.close();
+  await until(() => other.got.some(({ held }) => held), "the other to write");
+  other.socket.close();
 });
 
 test("the object sleeps while its sockets stay open, and wakes with its state", { skip, timeout: 90_000 }, async (t) => {

@@ -142,6 +142,29 @@ test("the host's files of a session are what a client wrote last, while it holds
   await store.dispose();
 });
 
+test("the most events of a session hold for a client too", { skip }, async () => {
+  const small = await startHost({ disk: freshDisk({ memory: true }), env: { MAX_EVENTS_PER_SESSION: "10" } });
+  try {
+    const open = () => SessionStore.open({ storage: new RemoteStore({ url: small.url, token: tokens.alice, WebSocket }).storage });
+    const [store, other] = [await open(), await open()];
+    const [much, full] = [store.create("much"), other.create("full")];
+    for (let n = 0; n < 30; n++) much.append("user/message", { text: String(n) });
+    await assert.rejects(much.flush(), { code: "quota" });
+    for (let n = 0; n < 10; n++) {
+      full.append("user/message", { text: String(n) });
+      await full.flush();
+    }
+    full.append("user/message", { text: "one too many" });
+    await assert.rejects(full.flush(), { code: "quota" });
+    await Promise.all([store, other].map((each) => each.dispose().catch(() => {})));
+    const next = await open();
+    assert.deepEqual(texts(await next.resume("full")), Array.from({ length: 10 }, (_, n) => String(n)));
+    await next.dispose();
+  } finally {
+    await small.kill();
+  }
+});
+
 test("media are kept once for all sessions of a caller, reach the host's own requests, and go with the last session", { skip }, async () => {
   const store = await openStore();
   const bytes = new Uint8Array(700_000).map((_, at) => (at * 7) % 251);
