@@ -1,7 +1,7 @@
 // Media beside the log, by content: `b/<name>` says what there is, `b/<name>/<tag>/<i>` are its bytes, and
 // `s/<id>/b/<name>` stands for every session that attached it. See docs/format.md.
 import type { KeyValueBackend } from "../types/index.js";
-import type { RawSession } from "./glue.js";
+import type { Log } from "./log.js";
 import { SessionLogError, toError } from "./errors.js";
 import { joinBytes } from "./persist.js";
 import { call } from "./runtime.js";
@@ -192,14 +192,14 @@ export class BlobStore {
 
 /** The blobs that one session's derivation needs: brought from the store before they are asked for. */
 export class SessionBlobs {
-  #raw: RawSession;
+  #log: Log;
   #store: BlobStore;
   #isOpen: () => boolean;
   #warn: (code: string, message: string) => void;
   #loading: Promise<void> | null = null;
 
-  constructor(raw: RawSession, store: BlobStore, isOpen: () => boolean, warn: (code: string, message: string) => void) {
-    this.#raw = raw;
+  constructor(log: Log, store: BlobStore, isOpen: () => boolean, warn: (code: string, message: string) => void) {
+    this.#log = log;
     this.#store = store;
     this.#isOpen = isOpen;
     this.#warn = warn;
@@ -207,7 +207,7 @@ export class SessionBlobs {
 
   /** Brings what the log names and is not at hand; null when there is nothing to wait for. */
   load(): Promise<void> | null {
-    if (this.#loading === null && call(() => this.#raw.wanted_blobs()).length > 0) {
+    if (this.#loading === null && call(() => this.#log.raw.wanted_blobs()).length > 0) {
       this.#loading = this.#bring()
         .catch((thrown: unknown) => this.#warn("blobs", `media could not be read: ${toError(thrown).message}`))
         .finally(() => (this.#loading = null));
@@ -217,19 +217,19 @@ export class SessionBlobs {
 
   async #bring(): Promise<void> {
     for (;;) {
-      const names = call(() => this.#raw.wanted_blobs());
+      const names = call(() => this.#log.raw.wanted_blobs());
       if (names.length === 0) return;
       for (const name of names) {
         const blob = await this.#store.get(name);
         if (!this.#isOpen()) return;
         // Not there; unless it was attached while the store was asked.
-        if (blob !== null || call(() => this.#raw.wanted_blobs()).includes(name)) this.put(name, blob?.bytes);
+        if (blob !== null || call(() => this.#log.raw.wanted_blobs()).includes(name)) this.put(name, blob?.bytes);
       }
     }
   }
 
   put(name: string, bytes: Uint8Array | undefined): void {
-    call(() => this.#raw.put_blob(name, bytes));
+    call(() => this.#log.raw.put_blob(name, bytes));
   }
 }
 

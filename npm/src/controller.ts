@@ -171,7 +171,7 @@ export class ChatSessionController {
             steps = now.steps;
             before.promptTokens = now.promptTokens;
             // A provider that does not say how long the prompt was: estimated from what is known.
-            const promptTokens = lastStep > 0 ? lastStep : call(() => this.#session.raw.tokens());
+            const promptTokens = lastStep > 0 ? lastStep : call(() => this.#session.log.raw.tokens());
             return { spent: (BigInt(now.cost.picodollars ?? "0") - before.pico).toString(), promptTokens };
           },
           loadBlobs: () => this.#session.loadBlobs(),

@@ -2,6 +2,7 @@
 import type { DerivedRequest, JsonValue, Message, Repair, RequestOptions, Target } from "../types/index.js";
 import { SessionLogError } from "./errors.js";
 import type { RawSession } from "./glue.js";
+import type { Log } from "./log.js";
 import { call } from "./runtime.js";
 
 /** Freezes a value of plain data and all it holds. */
@@ -30,16 +31,16 @@ export function readMessages(raw: RawSession, seqs: Float64Array): Message[] {
 export class DerivedMessages {
   #messages: Message[] = [];
   #snapshot: readonly Message[] | null = null;
-  readonly #raw: RawSession;
+  readonly #log: Log;
 
-  constructor(raw: RawSession) {
-    this.#raw = raw;
+  constructor(log: Log) {
+    this.#log = log;
   }
 
   #refresh(): void {
-    const update = call(() => this.#raw.derive_update());
+    const update = call(() => this.#log.raw.derive_update());
     if (update === undefined) return;
-    const messages = readMessages(this.#raw, update.subarray(1));
+    const messages = readMessages(this.#log.raw, update.subarray(1));
     this.#messages.length = update[0] as number;
     if (this.#messages.length === 0) this.#messages = messages;
     else for (const message of messages) this.#messages.push(message);

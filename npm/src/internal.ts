@@ -1,10 +1,10 @@
 // What the modules of the shell share about an object without showing it to users.
 import type { JsonValue, KeyValueBackend, Session, SessionEvent, SessionStore, StorePeers, VirtualFs } from "../types/index.js";
-import type { RawSession } from "./glue.js";
+import type { Log } from "./log.js";
 
 /** The inside of a session, for the controller and its kin. */
 export interface SessionInside {
-  readonly raw: RawSession;
+  readonly log: Log;
   readonly store: SessionStore;
   /** Work to stop and await before the session is torn down, last registered first. */
   readonly teardown: Set<() => Promise<void> | void>;

@@ -1,6 +1,6 @@
 // Carries out what the write-behind machine of a session decides: writes, timers, reloads, and word to those who wait.
 import type { KeyValueBackend } from "../types/index.js";
-import type { RawSession } from "./glue.js";
+import type { Log } from "./log.js";
 import { writeComes, type Ahead } from "./backends.js";
 import { SessionLogError, toError } from "./errors.js";
 import { call } from "./runtime.js";
@@ -22,7 +22,7 @@ const RECORD_MS = 500;
 
 export interface WriterHost {
   readonly id: string;
-  readonly raw: RawSession;
+  readonly log: Log;
   readonly backend: KeyValueBackend;
   /** A store that finishes before it returns, and outlives the process: everything is written before the call ends. */
   readonly storeFirst: boolean;
@@ -110,7 +110,7 @@ export class Writer {
   }
 
   get #length(): number {
-    return call(() => this.#host.raw.len());
+    return call(() => this.#host.log.raw.len());
   }
 
   get unsaved(): number {
@@ -359,14 +359,14 @@ export class Writer {
   async #merge(): Promise<void> {
     if (this.#fence === null) return;
     this.#mergeDue = false;
-    const { backend, id, raw } = this.#host;
+    const { backend, id, log } = this.#host;
     const { firstSeqs, end, bytes } = this.#small;
     const fits = bytes <= Math.min(MERGED, backend.maxValueBytes ?? MERGED) && firstSeqs.length + 2 <= (backend.maxBatch ?? MERGE_AFTER);
     const isAtHand = !this.#isMergeOwed && fits && firstSeqs.length > MERGE_AFTER / 2;
     this.#forgetSmall();
     try {
       if (isAtHand) {
-        this.#fence = await replaceRun(backend, id, this.#fence, firstSeqs, call(() => raw.lines(firstSeqs[0] as number, end)));
+        this.#fence = await replaceRun(backend, id, this.#fence, firstSeqs, call(() => log.raw.lines(firstSeqs[0] as number, end)));
         this.#mergeFrom = end;
         return;
       }
@@ -418,19 +418,19 @@ export class Writer {
 
   /** `ahead` takes what goes out in several segments while the next of them is made. */
   #batches(from: number, to: number, ahead: Ahead | null): { segments: Written[]; batches: Batch[] } {
-    const { id, raw, backend } = this.#host;
+    const { id, log, backend } = this.#host;
     const extra = this.#extra();
-    const checkpoint = call(() => raw.checkpoint(from, to));
+    const checkpoint = call(() => log.raw.checkpoint(from, to));
     if (checkpoint !== undefined) extra.puts?.push([keys.checkpoint(id), encodeCheckpoint(checkpoint)]);
     const fence = this.#isFenceProven ? null : (this.#fence ?? firstFence());
     const segments: Written[] = [];
     const puts: Put[] = [];
-    const ends = ahead === null || to - from === 1 ? [to] : call(() => raw.segment_ends(from, to));
+    const ends = ahead === null || to - from === 1 ? [to] : call(() => log.raw.segment_ends(from, to));
     for (const end of ends) {
       const start = segments.at(-1)?.to ?? from;
-      let lines = call(() => raw.lines(start, end));
+      let lines = call(() => log.raw.lines(start, end));
       // Lines that could not be read when the session was imported ride along once, so that they are never lost.
-      if (this.#isNew && end === to) lines = joinBytes([lines, call(() => raw.damaged_bytes())]);
+      if (this.#isNew && end === to) lines = joinBytes([lines, call(() => log.raw.damaged_bytes())]);
       segments.push({ from: start, to: end, bytes: lines.length });
       const own = segmentPuts(backend, id, start, lines);
       if (ends.length > 1) for (const put of own) ahead?.put(...put, puts.length === 0 && put === own[0]);
@@ -479,7 +479,7 @@ export class Writer {
 
   /** Another writer may have been first, or an answer was lost: what the store holds comes in, ours is put after it. */
   async #reload(): Promise<void> {
-    const { id, raw, backend } = this.#host;
+    const { id, log, backend } = this.#host;
     try {
       if (this.#conflicts > 1) await backOff(this.#conflicts);
       const { fence, unbroken } = await takeOverFrom(backend, id, this.#fence);
@@ -497,13 +497,13 @@ export class Writer {
       const from = this.durable;
       const unseen = this.#admitted === null ? 0 : 1;
       const visible = this.#length - unseen;
-      const idOf = (seq: number): string => call(() => raw.event_id(seq)) ?? "";
+      const idOf = (seq: number): string => call(() => log.raw.event_id(seq)) ?? "";
       const candidate = unseen === 0 ? null : idOf(visible);
       const ours = new Set<string>();
       for (let seq = from; seq < visible; seq++) ours.add(idOf(seq));
       const joined = joinBytes(stored.lines);
-      const to = call(() => raw.rebase(from, joined));
-      const isStored = candidate !== null && call(() => raw.seq_of(candidate)) < to;
+      const to = call(() => log.raw.rebase(from, joined));
+      const isStored = candidate !== null && call(() => log.raw.seq_of(candidate)) < to;
       if (candidate !== null) ours.add(candidate);
       // An admitted event is the last of the log, stored or not.
       const length = this.#length - (isStored ? 0 : unseen);

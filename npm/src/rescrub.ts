@@ -1,6 +1,6 @@
 // Scrubbing once more what is stored already: every session, its record, and the audit trails, in place of what stood there.
 import type { KeyValueBackend, Scrubber } from "../types/index.js";
-import type { RawSession } from "./glue.js";
+import type { Log } from "./log.js";
 import { SessionLogError } from "./errors.js";
 import { joinBytes } from "./persist.js";
 import { call } from "./runtime.js";
@@ -11,7 +11,7 @@ import { decode, encode, type Header } from "./stored.js";
 /** One session, live or not, as a rescrub needs it. */
 export interface Rescrubbed {
   readonly id: string;
-  readonly raw: RawSession;
+  readonly log: Pick<Log, "raw">;
   readonly header: Header;
   /** Appends the event that says so, and stores all that is in memory. */
   announce(scrubber: string, events: number): Promise<void>;
@@ -39,26 +39,26 @@ export class Rescrub {
 
   /** Rewrites one session. Its old segments go in the batch that brings the new one. */
   async session(session: Rescrubbed): Promise<void> {
-    const { id, raw } = session;
-    const count = call(() => raw.rescrub(this.chain.raw));
-    const damaged = decode(call(() => raw.damaged_bytes()));
+    const { id, log } = session;
+    const count = call(() => log.raw.rescrub(this.chain.raw));
+    const damaged = decode(call(() => log.raw.damaged_bytes()));
     const scrubbed = this.chain.text(damaged);
     if (count === 0 && scrubbed === damaged) return;
     this.events += count;
     await this.#replaceSegments(session, encode(scrubbed));
     await session.announce(this.name, count);
-    if (call(() => raw.rescrub(this.chain.raw)) !== 0) {
+    if (call(() => log.raw.rescrub(this.chain.raw)) !== 0) {
       throw new SessionLogError("scrubber_contract", `the scrubber ${this.name} is not idempotent: it finds something in what it wrote`, { scrubber: this.name, id });
     }
   }
 
   async #replaceSegments(session: Rescrubbed, damaged: Uint8Array): Promise<void> {
-    const { id, raw, header } = session;
+    const { id, log, header } = session;
     const from = header.base?.count ?? 0;
     const fence = await session.fence();
     const old = (await this.#backend.list(...keys.segments(id, 0), { keysOnly: true })).map(([key]) => key);
     // Only now, and nothing is awaited from here on: what was stored meanwhile is among the segments that go.
-    const lines = joinBytes([call(() => raw.lines(from, raw.len())), damaged]);
+    const lines = joinBytes([call(() => log.raw.lines(from, log.raw.len())), damaged]);
     const puts = call((module) => module.raw_segment_puts(id, from, lines, this.#backend.maxValueBytes ?? 2 ** 31)) as Array<[string, Uint8Array]>;
     const kept = new Set(puts.map(([key]) => key));
     await this.#backend.transact({ checks: [{ key: keys.fence(id), equals: fence }], deletes: old.filter((key) => !kept.has(key)), puts });

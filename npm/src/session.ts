@@ -7,13 +7,13 @@ import { rawPrices } from "./cost.js";
 import { SessionBlobs, type BlobStore } from "./blobs.js";
 import { DerivedMessages, DerivedRequests, readMessages } from "./derive.js";
 import { SessionLogError, toError } from "./errors.js";
-import { lazyEvent } from "./lazy-event.js";
 import { exposeSession } from "./internal.js";
+import { Log } from "./log.js";
 import { Listeners, type DeliveryQueue } from "./listeners.js";
 import { joinBytes, Writer, type Candidate, type WriterHost } from "./persist.js";
 import { takeOver } from "./segments.js";
 import { readEvents, readLog, readSound, type Header } from "./stored.js";
-import { builtinNumber, eventClass, URGENT } from "./event-types.js";
+import { eventClass, URGENT } from "./event-types.js";
 import type { Rescrubbed } from "./rescrub.js";
 import { call } from "./runtime.js";
 import { filterOf } from "./scrub.js";
@@ -61,9 +61,6 @@ export interface SessionHome {
 
 const OPEN_BRACE = 123;
 const MEDIA_TYPE = /^[a-z0-9!#$&^_.+-]{1,60}\/[a-z0-9!#$&^_.+-]{1,80}$/i;
-const ID_LENGTH = 16;
-/** So many ids are drawn in one go. */
-const IDS_AT_ONCE = 64;
 
 type Options = { repair?: boolean };
 
@@ -82,7 +79,7 @@ function partOf(usage: SessionUsage): SessionUsage {
 
 export class Session {
   readonly id: string;
-  #raw: RawSession;
+  #log: Log;
   #home: SessionHome;
   #writer: Writer;
   #listeners = new Listeners<[SessionEvent]>();
@@ -100,23 +97,23 @@ export class Session {
 
   /** @internal Sessions are made by their store. */
   constructor(raw: RawSession, home: SessionHome, header: Header, fence: Uint8Array | null, durable: number, readOnly: boolean, rest: RestOfLog | null = null) {
-    this.#raw = raw;
     this.#first = rest?.first ?? 0;
     if (rest !== null) this.#startFilling(rest);
     this.#home = home;
     this.#header = JSON.parse(call(() => raw.header())) as SessionHeader;
     this.id = this.#header.id;
+    this.#log = new Log(raw, this.id);
     this.#visible = call(() => raw.len());
     this.#readOnly = readOnly;
-    this.#messages = new DerivedMessages(raw);
+    this.#messages = new DerivedMessages(this.#log);
     this.#requests = new DerivedRequests(
-      (options) => call(() => raw.derive_request(options)),
-      (outbound, options) => call(() => raw.check_outbound(outbound, options)),
+      (options) => call(() => this.#log.raw.derive_request(options)),
+      (outbound, options) => call(() => this.#log.raw.check_outbound(outbound, options)),
     );
-    this.#blobs = new SessionBlobs(raw, home.blobs, () => this.#state !== "disposed", home.warn);
+    this.#blobs = new SessionBlobs(this.#log, home.blobs, () => this.#state !== "disposed", home.warn);
     const host: WriterHost = {
       id: this.id,
-      raw,
+      log: this.#log,
       backend: home.backend,
       storeFirst: home.storeFirst,
       isSole: () => home.isSole(this),
@@ -127,7 +124,7 @@ export class Session {
     };
     this.#writer = new Writer(host, header, fence, durable);
     exposeSession(this, {
-      raw,
+      log: this.#log,
       store: home.store,
       teardown: this.#teardown,
       companions: this.#companions,
@@ -136,7 +133,7 @@ export class Session {
       whole: () => this.#filling,
       patchRecord: (change) => home.patchRecord(this, change),
       append: (type, data, options) => this.append(type as never, data as never, options),
-      eventsOf: (...types) => this.#sound(() => JSON.parse(call(() => raw.events_of(types.join(",")))) as SessionEvent[]),
+      eventsOf: (...types) => this.#sound(() => JSON.parse(call(() => this.#log.raw.events_of(types.join(",")))) as SessionEvent[]),
     });
   }
 
@@ -166,7 +163,7 @@ export class Session {
     const earlier = await rest.read();
     try {
       if (this.#state === "disposed") return;
-      call(() => this.#raw.prepend(earlier));
+      call(() => this.#log.raw.prepend(earlier));
       this.#first = 0;
       this.#filling = null;
       this.#home.filled(this);
@@ -201,7 +198,7 @@ export class Session {
 
   get title(): string | null {
     this.#check();
-    return call(() => this.#raw.title()) ?? (this.#first > 0 ? this.#home.recordedTitle(this) : null);
+    return call(() => this.#log.raw.title()) ?? (this.#first > 0 ? this.#home.recordedTitle(this) : null);
   }
 
   get readOnly(): boolean {
@@ -276,25 +273,11 @@ export class Session {
 
   /** Puts an event into the log in memory; nobody has seen it yet. */
   #put(type: string, text: string): SessionEvent {
-    const at = this.#home.now();
-    const number = builtinNumber(type);
-    // A caller's random source may come back here and append before.
-    while (this.#ids.length === this.#idsUsed) this.#drawIds();
-    const id = this.#ids.slice(this.#idsUsed, (this.#idsUsed += ID_LENGTH));
-    const seq = call(() => (number > 0 ? this.#raw.append_builtin(number, text, at) : this.#raw.append(type, text, at)));
+    const event = this.#log.append(type, text, this.#home.now());
     // Rare letters first, so that the search is quick; what else has these costs no more than a look.
     if (text.includes('blob"')) void this.loadBlobs();
-    return lazyEvent(id, this.id, seq, at, type, text);
+    return event;
   }
-
-  #drawIds(): void {
-    const drawn = call(() => this.#raw.draw_ids(IDS_AT_ONCE));
-    this.#ids = this.#ids.slice(this.#idsUsed) + drawn;
-    this.#idsUsed = 0;
-  }
-  /** Ids of events to come, as the module has them. */
-  #ids = "";
-  #idsUsed = 0;
 
   #candidate(type: string, text: string): Candidate & { event: SessionEvent } {
     const candidate = {
@@ -308,7 +291,7 @@ export class Session {
         if (candidate.event.seq !== this.#visible) candidate.event = { ...this.#read(this.#visible, this.#visible + 1)[0] } as SessionEvent;
         this.#show([candidate.event]);
       },
-      withdraw: () => call(() => this.#raw.truncate(this.#visible)),
+      withdraw: () => call(() => this.#log.raw.truncate(this.#visible)),
     };
     return candidate;
   }
@@ -361,12 +344,11 @@ export class Session {
       this.#checkWritable();
       this.#writer.makeRoom();
       const at = this.#home.now();
-      const out = call(() => raw.push(this.#raw, piece, at, last));
+      const put = this.#log.appendDelta(raw, piece, at, last);
       if (last) raw.free();
-      if (out === undefined) return null;
-      const text = out.length > ID_LENGTH ? out.slice(ID_LENGTH) : piece;
-      const seq = call(() => this.#raw.len()) - 1;
-      const event = { id: out.slice(0, ID_LENGTH), sessionId: this.id, seq, at, type: "assistant/chunk", data: { ...place, text } } as SessionEvent;
+      if (put === null) return null;
+      const { id, seq, text } = put;
+      const event = { id, sessionId: this.id, seq, at, type: "assistant/chunk", data: { ...place, text } } as SessionEvent;
       if (this.#state === "live") this.#writer.appended(false);
       this.#show([event]);
       return { event, text };
@@ -387,7 +369,7 @@ export class Session {
   }
 
   #read(from: number, to: number): SessionEvent[] {
-    return readEvents(this.#raw, from, to, this.#home.warn);
+    return readEvents(this.#log.raw, from, to, this.#home.warn);
   }
 
   deriveMessages(options: { upto?: number } = {}): Message[] {
@@ -395,11 +377,11 @@ export class Session {
     const { upto } = options;
     if (upto === undefined || upto >= this.#visible) return this.#sound(() => this.#messages.list());
     this.#need(0);
-    return this.#sound(() => readMessages(this.#raw, call(() => this.#raw.message_seqs(Math.max(0, Math.floor(upto))))));
+    return this.#sound(() => readMessages(this.#log.raw, call(() => this.#log.raw.message_seqs(Math.max(0, Math.floor(upto))))));
   }
 
   #sound<T>(read: () => T): T {
-    return readSound(this.#raw, this.#home.warn, read);
+    return readSound(this.#log.raw, this.#home.warn, read);
   }
 
   deriveRequest(options: RequestOptions): DerivedRequest {
@@ -459,7 +441,7 @@ export class Session {
     this.#checkWritable();
     const before = this.getSnapshot();
     if (before.length === 0) throw new SessionLogError("empty_history", "there is nothing to compact");
-    const cut = call(() => this.#raw.cut(options.keepTokens));
+    const cut = call(() => this.#log.raw.cut(options.keepTokens));
     if (cut === undefined) return null;
     const [covered = 0, uptoSeq = -1] = cut;
     const summary = await summarize(before.slice(0, covered));
@@ -478,12 +460,12 @@ export class Session {
 
   pendingCalls(): Array<{ id: string; name: string; state: "not-started" | "outcome-unknown" }> {
     this.#check();
-    return JSON.parse(call(() => this.#raw.pending_calls())) as ReturnType<Session["pendingCalls"]>;
+    return JSON.parse(call(() => this.#log.raw.pending_calls())) as ReturnType<Session["pendingCalls"]>;
   }
 
   usage(): SessionUsage {
     this.#check();
-    const usage = JSON.parse(call(() => this.#raw.usage())) as SessionUsage;
+    const usage = JSON.parse(call(() => this.#log.raw.usage())) as SessionUsage;
     return this.#first > 0 ? partOf(usage) : usage;
   }
 
@@ -492,7 +474,7 @@ export class Session {
     this.#check();
     this.#need(0);
     const raw = rawPrices(prices as never);
-    return JSON.parse(call(() => this.#raw.reprice(raw))) as SessionUsage;
+    return JSON.parse(call(() => this.#log.raw.reprice(raw))) as SessionUsage;
   }
 
   setTitle(title: string): SessionEvent {
@@ -502,7 +484,7 @@ export class Session {
   verify(): number | null {
     this.#check();
     this.#need(0);
-    return call(() => this.#raw.verify()) ?? null;
+    return call(() => this.#log.raw.verify()) ?? null;
   }
 
   async flush(): Promise<void> {
@@ -552,7 +534,7 @@ export class Session {
 
   /** @internal */
   get raw(): RawSession {
-    return this.#raw;
+    return this.#log.raw;
   }
 
   /** @internal Back to before `enter`. */
@@ -569,9 +551,9 @@ export class Session {
     this.#need(0);
     const { count, throughSeq, messageSeq, allowOpenTurn } = boundary;
     const text = JSON.stringify({ count, throughSeq, messageSeq, allowOpenTurn });
-    const taken = Math.min(call(() => this.#raw.boundary(text)), this.#visible);
+    const taken = Math.min(call(() => this.#log.raw.boundary(text)), this.#visible);
     const options = JSON.stringify({ createdAt, cwd: this.#header.cwd, parentSession: this.id });
-    return { raw: call(() => this.#raw.fork(taken, id, options, allowOpenTurn === true)), count: taken };
+    return { raw: call(() => this.#log.raw.fork(taken, id, options, allowOpenTurn === true)), count: taken };
   }
 
   /** Another writer was first: its events came in, ours are put after them. */
@@ -612,9 +594,9 @@ export class Session {
     const stored = await readLog(this.#home.backend, this.id, Infinity, this.#visible);
     if (stored === null || this.disposed) return;
     const joined = joinBytes(stored.lines);
-    call(() => this.#raw.load_again(joined));
+    call(() => this.#log.raw.load_again(joined));
     const from = this.#visible;
-    const to = call(() => this.#raw.len());
+    const to = call(() => this.#log.raw.len());
     this.#writer.durable = to;
     this.#visible = to;
     void this.loadBlobs();
@@ -635,7 +617,7 @@ export class Session {
     this.#checkWritable();
     return {
       id: this.id,
-      raw: this.#raw,
+      log: this.#log,
       header: this.#writer.header,
       fence: async () => {
         await this.#writer.flush();
@@ -651,7 +633,7 @@ export class Session {
 
   /** @internal Appends what closes a turn that was cut off. */
   closeOpenTurn(): void {
-    const closers = JSON.parse(call(() => this.#raw.closers())) as Array<{ type: string; data: unknown }>;
+    const closers = JSON.parse(call(() => this.#log.raw.closers())) as Array<{ type: string; data: unknown }>;
     for (const { type, data } of closers) this.append(type, data);
   }
 
@@ -685,7 +667,7 @@ export class Session {
     this.#changes.clear();
     await this.#writer.settle();
     this.#writer.free();
-    this.#raw.free();
+    this.#log.free();
     if (failure !== null) throw failure;
   }
 

@@ -564,15 +564,16 @@ export class SessionStore {
     const live = this.#live.get(id);
     const entry = await this.#library.entry(id);
     await live?.whole;
-    const raw = live?.raw ?? (await this.#loadRaw(id)).raw;
+    const stored = live === undefined ? (await this.#loadRaw(id)).raw : null;
+    const raw = (): RawSession => stored ?? (live as Session).raw;
     try {
       const format = options.format ?? "sessionlog";
-      const blobs = format === "sessionlog" ? await this.#blobs.lines(call(() => raw.blob_names())) : [];
-      const { bytes, lost } = exportAs(format, raw, entry, blobs);
+      const blobs = format === "sessionlog" ? await this.#blobs.lines(call(() => raw().blob_names())) : [];
+      const { bytes, lost } = exportAs(format, raw(), entry, blobs);
       for (const what of lost) this.#warn("lost", `session ${id}, exported as ${format}: ${what}`);
       return bytes;
     } finally {
-      if (live === undefined) raw.free();
+      stored?.free();
     }
   }
 
@@ -672,7 +673,7 @@ export class SessionStore {
         call(() => raw.append("session/rescrubbed", JSON.stringify({ scrubber, events }), this.#now()));
         await writeSegment(backend, id, fence, at, call(() => raw.lines(at, at + 1)));
       };
-      await work.session({ id, raw, header: stored.header, announce, fence: async () => fence });
+      await work.session({ id, log: { raw }, header: stored.header, announce, fence: async () => fence });
     } finally {
       raw.free();
     }

@@ -163,10 +163,11 @@ function isSurelyLossless(root: unknown): boolean {
       if (isList) {
         for (let at = 0; at < value.length; at++) {
           const member: unknown = value[at];
-          if (isScalar(member)) continue;
-          if (typeof member !== "object") return false;
-          waiting[count] = member;
-          depths[count++] = depth + 1;
+          if (typeof member === "string") continue;
+          if (typeof member === "object" && member !== null) {
+            waiting[count] = member;
+            depths[count++] = depth + 1;
+          } else if (!isScalar(member)) return false;
         }
         continue;
       }
@@ -174,10 +175,11 @@ function isSurelyLossless(root: unknown): boolean {
       // is inherited is looked at in vain.
       for (const key in value) {
         const member = (value as Record<string, unknown>)[key];
-        if (isScalar(member)) continue;
-        if (typeof member !== "object") return false;
-        waiting[count] = member;
-        depths[count++] = depth + 1;
+        if (typeof member === "string") continue;
+        if (typeof member === "object" && member !== null) {
+          waiting[count] = member;
+          depths[count++] = depth + 1;
+        } else if (!isScalar(member)) return false;
       }
     }
     return true;
@@ -190,10 +192,9 @@ function isSurelyLossless(root: unknown): boolean {
   }
 }
 
-/** Whether a value without members is lossless, a string aside. */
+/** Whether a value without members, other than a string, is lossless. */
 function isScalar(value: unknown): boolean {
   switch (typeof value) {
-    case "string":
     case "boolean":
       return true;
     case "number":

@@ -34,8 +34,8 @@ pub struct RawSession {
     deriver: RefCell<Deriver>,
     blobs: RefCell<Shelf>,
     usage: RefCell<UsageState>,
-    /// Ids that were drawn for events to come.
-    ids: RefCell<VecDeque<EventId>>,
+    /// Ids and salts that were drawn for events to come.
+    drawn: RefCell<VecDeque<(EventId, Salt)>>,
 }
 
 impl RawSession {
@@ -47,7 +47,7 @@ impl RawSession {
             deriver: RefCell::default(),
             blobs: RefCell::default(),
             usage,
-            ids: RefCell::default(),
+            drawn: RefCell::default(),
         }
     }
 
@@ -76,17 +76,17 @@ impl RawSession {
     /// Puts an event at the end, under the next of the ids that were drawn; returns its seq.
     fn put_next(&self, kind: &str, data: &str, at: f64) -> std::result::Result<f64, JsValue> {
         // Before anything else: a caller's random source may come back here.
-        let drawn = self.ids.borrow_mut().pop_front();
-        let id = drawn.map_or_else(|| self.env.with_ids(IdSource::next_id), Ok)?;
-        self.put(id, kind, data, at)
-    }
-
-    fn put(&self, id: EventId, kind: &str, data: &str, at: f64) -> std::result::Result<f64, JsValue> {
-        let salt = self.env.take()?;
+        let drawn = self.drawn.borrow_mut().pop_front();
+        let (id, salt) = drawn.map_or_else(|| self.draw(), Ok)?;
         let at = at as i64;
         let note = self.note(kind, data, at);
         let event = NewEvent { id, at, kind, data, note: note.as_deref(), salt, was: None, extra: None };
         Ok(self.session.borrow_mut().append(&event) as f64)
+    }
+
+    fn draw(&self) -> std::result::Result<(EventId, Salt), JsValue> {
+        let id = self.env.with_ids(IdSource::next_id)?;
+        Ok((id, self.env.take()?))
     }
 
     /// After events were taken back or put elsewhere.
@@ -110,9 +110,9 @@ impl RawSession {
     /// Draws ids for the next `count` events and returns them in one text, in order: a text that crosses for each event costs
     /// more than the rest of its append.
     pub fn draw_ids(&self, count: u32) -> std::result::Result<String, JsValue> {
-        let drawn = self.env.with_ids(|ids| (0..count).map(|_| ids.next_id()).collect::<Vec<_>>())?;
-        self.ids.borrow_mut().extend(&drawn);
-        Ok(drawn.iter().map(EventId::to_string).collect())
+        let drawn = (0..count).map(|_| self.draw()).collect::<std::result::Result<Vec<_>, JsValue>>()?;
+        self.drawn.borrow_mut().extend(&drawn);
+        Ok(drawn.iter().map(|(id, _)| id.to_string()).collect())
     }
 
     /// Appends an event whose payload is JSON text in stored form, and returns its seq.
@@ -120,9 +120,18 @@ impl RawSession {
         self.put_next(kind, data, at)
     }
 
-    /// The same for a built-in type, by its number (see `raw_event_class`).
-    pub fn append_builtin(&self, number: u32, data: &str, at: f64) -> std::result::Result<f64, JsValue> {
-        self.put_next(event::name_of(number), data, at)
+    /// Appends events of built-in types: each line of `texts` is a payload, and `rows` has the number of its type (see
+    /// `raw_event_class`) and its time.
+    pub fn append_lines(&self, texts: &str, rows: &[f64]) -> std::result::Result<(), JsValue> {
+        let mut lines = texts.split('\n');
+        for (row, data) in rows.chunks_exact(2).zip(lines.by_ref()) {
+            if let [number, at] = row {
+                self.put_next(event::name_of(*number as u32), data, *at)?;
+            }
+        }
+        // JSON text has no line feeds, so this cannot be; but payloads under each other's ids would be worse than no session.
+        assert!(lines.next().is_none(), "a payload is one line");
+        Ok(())
     }
 
     /// Takes back the events from `len` on; only ones that nobody has seen.
@@ -474,8 +483,8 @@ impl RawDeltas {
         RawDeltas { head, stream }
     }
 
-    /// Takes a piece (with `last`: what is left as well). Returns the id of the event that was appended and its text, unless
-    /// that is the piece; nothing when nothing is decided.
+    /// Takes a piece (with `last`: what is left as well) and appends what is decided. Returns its text, empty when that is the
+    /// piece; nothing when nothing is decided.
     pub fn push(
         &self,
         session: &RawSession,
@@ -493,13 +502,8 @@ impl RawDeltas {
         data.push_str(&self.head);
         json::write_string(&mut data, text);
         data.push('}');
-        let id = session.env.with_ids(IdSource::next_id)?;
-        session.put(id, "assistant/chunk", &data, at)?;
-        let mut out = id.to_string();
-        if text != piece {
-            out.push_str(text);
-        }
-        Ok(Some(out))
+        session.put_next("assistant/chunk", &data, at)?;
+        Ok(Some(scrubbed.filter(|text| text != piece).unwrap_or_default()))
     }
 }
 

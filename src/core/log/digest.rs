@@ -51,11 +51,14 @@ pub fn hex(bytes: &[u8]) -> String {
 
 /// Appends bytes as lower-case hexadecimal digits.
 pub fn push_hex(out: &mut String, bytes: &[u8]) {
-    // In pieces, not digit by digit: every event is written with some 100 of them.
-    for piece in bytes.chunks(4) {
-        let mut four = [0; 4];
-        four.iter_mut().zip(piece).for_each(|(to, from)| *to = *from);
-        let digits = digits_of(nibbles_of(four)).to_be_bytes();
+    // Eight digits at a time, and many of them put in one go: every event is written with some 100.
+    for piece in bytes.chunks(32) {
+        let mut digits = [0; 64];
+        for (eight, four) in digits.as_chunks_mut::<8>().0.iter_mut().zip(piece.chunks(4)) {
+            let mut bytes = [0; 4];
+            bytes.iter_mut().zip(four).for_each(|(to, from)| *to = *from);
+            *eight = digits_of(nibbles_of(bytes)).to_be_bytes();
+        }
         let digits = digits.get(..piece.len() * 2).and_then(|digits| std::str::from_utf8(digits).ok());
         out.push_str(digits.unwrap_or_default());
     }
