@@ -140,9 +140,15 @@ export class Tasks {
     return { from, done };
   }
 
-  /** What the log says of the turn that begins at `first`: for the answer of a run that was lost with the host which ran it. */
+  /** What became of the turn that begins at `first`, for a run whose answer was lost with the host that ran it; one that goes on is waited for. */
   async outcome(session: Session, first: number): Promise<Json> {
+    const known = this.#outcome(session, first);
+    if (known["status"] !== "suspended" || this.#running === null) return known;
     await this.#running;
+    return this.#outcome(session, first);
+  }
+
+  #outcome(session: Session, first: number): Json {
     let [steps, answer, status, error]: [number, string | null, string, string | null] = [0, null, "suspended", null];
     for (let seq = first + 1; seq < session.seq && status === "suspended"; seq++) {
       const event = session.event(seq);
