@@ -2,7 +2,7 @@
 import { SessionLogError, type ErrorCode, type JsonValue } from "sessionlog";
 
 export class Refusal extends Error {
-  constructor(readonly status: number, readonly code: ErrorCode | "unauthorized" | "forbidden" | "too_many", message: string, readonly headers: { [name: string]: string } = {}) {
+  constructor(readonly status: number, readonly code: ErrorCode, message: string, readonly headers: { [name: string]: string } = {}) {
     super(message);
   }
 }

@@ -20,7 +20,7 @@ export function remoteBackend(http: Http, path: string, peers: StorePeers | unde
     if (!isOpen) throw new SessionLogError("disposed", "the storage was closed");
     const answer = await http.send("POST", path, encodeFrame(head, values));
     try {
-      const frame = decodeFrame(new Uint8Array(await answer.arrayBuffer()));
+      const frame = decodeFrame(answer);
       const { takes } = frame.head;
       if (typeof takes === "number") batchBytes = Math.floor(takes * SHARE_OF_VALUES);
       return frame;
