@@ -78,6 +78,12 @@ export class Leases {
     if (isFree) setTimeout(() => void this.next(), GRACE_MS);
   }
 
+  /** A client that may only read shares the session all the same. */
+  follow(socket: WebSocket): void {
+    setAttachment(socket, { lease: "follows" });
+    this.send(socket, { t: "lease", held: false });
+  }
+
   #othersWait(own: WebSocket): boolean {
     return this.sockets().some((socket) => socket !== own && isOpen(socket) && attachmentOf(socket).lease === "waits");
   }

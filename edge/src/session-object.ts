@@ -28,8 +28,6 @@ const WRITE_TURNS = 32;
 /** A row of the database holds at most 2 MB. */
 const MOST_KEPT = 500_000;
 const CLIENT_LENGTH = 128;
-/** A message that is too long is not taken apart; whoever waits for it is told all the same. */
-const KEY_OF_MESSAGE = /^\{"t":"append","key":"([\x21\x23-\x5b\x5d-\x7e]{1,128})"/;
 
 /** A request that is carried out, and its answer for when it is sent again. */
 interface Carried { key: string; print: string; answer: string }
@@ -50,6 +48,9 @@ function countLines(segment: Uint8Array): number {
   for (let at = segment.indexOf(NEWLINE); at >= 0; at = segment.indexOf(NEWLINE, at + 1)) count++;
   return count;
 }
+
+/** How messages of our own client begin: enough to say which one was too long. */
+const BEGINNING = /^\{"t":"(?<re>\w+)"(?:,"key":"(?<key>[\x21\x23-\x5b\x5d-\x7e]{1,128})")?/;
 
 export class SessionObject extends DurableObject<Env> {
   readonly #limits: Limits;
@@ -346,7 +347,7 @@ export class SessionObject extends DurableObject<Env> {
       case "GET messages": return Response.json({ messages: (await this.#open()).deriveMessages() });
       case "GET runs": return Response.json({ runs: await (await this.#openStore()).runs.listRuns({ sessionId: this.#id, limit: numberFrom(query, "limit", 50, 500) }) });
       case "GET files": return Response.json(await this.#files(query.get("path")));
-      case "DELETE ": return Response.json(await this.#serial(() => this.#delete()));
+      case "DELETE ": return this.#once(request.headers.get("idempotency-key"), printOf("delete", new Uint8Array()), () => this.#serial(() => this.#delete()), 200);
     }
     if (request.method !== "POST") throw new Refusal(404, "not_found", "there is no such path");
     const bytes = await readBody(request, this.#limits.bodyBytes);
@@ -615,20 +616,39 @@ export class SessionObject extends DurableObject<Env> {
   }
 
   override async webSocketMessage(socket: WebSocket, data: string | ArrayBuffer): Promise<void> {
-    let key: string | null = null;
+    // A refusal says what it refuses.
+    let about: { re?: string; key?: string } = {};
     try {
       const bytes = typeof data === "string" && data.length <= this.#limits.bodyBytes ? new TextEncoder().encode(data) : null;
       if (bytes === null || bytes.length > this.#limits.bodyBytes) {
-        key = KEY_OF_MESSAGE.exec(String(data).slice(0, 200))?.[1] ?? null;
+        about = BEGINNING.exec(String(data).slice(0, 200))?.groups ?? {};
         throw new Refusal(413, "quota", "a message is text within the limit of a request");
       }
       const json = parseJson(bytes);
-      key = optionalText(json, "key") ?? null;
-      if (!this.#bucket.take()) throw new Refusal(503, "unavailable", "too many messages: wait a moment");
-      await this.#serial(() => this.#message(socket, json, key));
+      const [re, key] = [optionalText(json, "t"), optionalText(json, "key")];
+      about = { ...(re === undefined ? {} : { re }), ...(key === undefined ? {} : { key }) };
+      await this.#serial(() => this.#inTurn(socket, json, key ?? null));
     } catch (thrown) {
       const { code, message } = refusalOf(thrown);
-      this.#live.send(socket, { t: "refused", ...(key === null ? {} : { key }), code, message });
+      this.#live.send(socket, { t: "refused", ...about, code, message });
+    }
+  }
+
+  /** Appends of a connection are stored in its order: behind one that was put off none is taken before that one comes again. */
+  async #inTurn(socket: WebSocket, json: Json, key: string | null): Promise<void> {
+    const isOrdered = json["t"] === "append" && key !== null;
+    const { putOff = null } = attachmentOf(socket);
+    if (isOrdered && putOff !== null && putOff !== key) throw new Refusal(503, "unavailable", "an append before this one was put off: send that one again first");
+    try {
+      if (!this.#bucket.take()) throw new Refusal(503, "unavailable", "too many messages: wait a moment");
+      await this.#message(socket, json, key);
+      if (isOrdered && putOff !== null) setAttachment(socket, { putOff: null });
+    } catch (thrown) {
+      if (isOrdered) {
+        const isPassing = refusalOf(thrown).code === "unavailable";
+        if (isPassing !== (putOff !== null)) setAttachment(socket, { putOff: isPassing ? key : null });
+      }
+      throw thrown;
     }
   }
 
@@ -640,6 +660,8 @@ export class SessionObject extends DurableObject<Env> {
       return this.#tail(socket);
     }
     if (type === "untail") return setAttachment(socket, { next: null });
+    if (!canWrite && type === "lease") return this.#leases.follow(socket);
+    if (!canWrite && type === "release") return setAttachment(socket, { lease: "none" });
     if (!canWrite) throw new Refusal(403, "forbidden", "this token may read only");
     switch (type) {
       case "append": {

@@ -8,8 +8,11 @@ export interface Attachment {
   readonly next: number | null;
   /** Whether it has been told that the replay is over. */
   readonly live: boolean;
-  readonly lease: "none" | "waits" | "holds";
+  /** One that follows may only read: it hears word of the session and never writes it. */
+  readonly lease: "none" | "follows" | "waits" | "holds";
   readonly since: number;
+  /** The key of an append that was put off: those behind it wait until it comes again, for they have an order. */
+  readonly putOff?: string | null;
 }
 
 /** One that nothing is remembered of wants nothing and may do nothing: it must not be in the way of the others. */

@@ -164,6 +164,12 @@ test("a session that is not there, a token that is not valid: the connection doe
   gone.close();
   const stranger = new RemoteStore({ url: host.url, token: "not a token", WebSocket, retryMs: 0 });
   await assert.rejects(stranger.list(), (error) => error.code === "unauthorized" && error.details.status === 401);
+  const foreign = stranger.session("never-made");
+  const ends = [];
+  foreign.onState((state, error) => state === "closed" && ends.push(error.code));
+  foreign.subscribe({ onEvent: () => {} });
+  await assert.rejects(foreign.append("user/message", { text: "x" }), { code: "unauthorized" });
+  assert.deepEqual(ends, ["unauthorized"]);
 });
 
 test("one that reads only may subscribe and not append", { skip }, async () => {

@@ -3,7 +3,7 @@ import type { JsonValue, KeyValueBackend, SessionEvent, SessionSummary, StorageS
 import { SessionLogError } from "../errors.js";
 import { remoteBackend } from "./backend.js";
 import { Http, requestKey, type Json, type RemoteOptions } from "./http.js";
-import { Link, type LinkState, type Receipt } from "./link.js";
+import { deliver, Link, type LinkState, type Receipt } from "./link.js";
 
 export { decodeFrame, encodeFrame } from "./frame.js";
 export type { RemoteOptions } from "./http.js";
@@ -48,7 +48,7 @@ export class RemoteStore {
   #link(id: string): Link {
     let link = this.#links.get(id);
     if (link === undefined || link.state === "closed") {
-      link = new Link(id, this.#http, this.#options.WebSocket ?? WebSocket, (word) => this.#hearers.forEach((hear) => hear(id, word)));
+      link = new Link(id, this.#http, this.#options.WebSocket ?? WebSocket, (word) => this.#hearers.forEach((hear) => deliver(() => hear(id, word))));
       this.#links.set(id, link);
     }
     return link;
@@ -57,16 +57,18 @@ export class RemoteStore {
   readonly #peers: StorePeers = {
     lease: async (id, waitMs, onLead) => {
       const link = this.#link(id);
-      const held = await link.lease(waitMs, onLead);
-      return {
-        held,
-        release: () => {
-          link.release();
-          if (!link.idle) return;
-          link.close();
-          this.#links.delete(id);
-        },
+      const release = (): void => {
+        link.release();
+        if (!link.idle) return;
+        link.close();
+        if (this.#links.get(id) === link) this.#links.delete(id);
       };
+      try {
+        return { held: await link.lease(waitMs, onLead), release };
+      } catch (thrown) {
+        release();
+        throw thrown;
+      }
     },
     tell: (id, word) => this.#links.get(id)?.tell(word),
     hear: (listener) => {
@@ -88,7 +90,8 @@ export class RemoteStore {
   }
 
   async delete(id: string): Promise<void> {
-    await this.#http.json("DELETE", `/v1/sessions/${encodeURIComponent(id)}`);
+    // Sent again after a lost answer it must not be told that there is no such session.
+    await this.#http.json("DELETE", `/v1/sessions/${encodeURIComponent(id)}`, undefined, { key: requestKey() });
   }
 
   session(id: string): RemoteSession {
@@ -129,7 +132,7 @@ export class RemoteSession {
 
   #live(): Link {
     if (this.#link === null || this.#link.state === "closed") {
-      this.#link = new Link(this.id, this.#http, this.#WebSocket, () => {}, (state, error) => this.#states.forEach((hear) => hear(state, error)));
+      this.#link = new Link(this.id, this.#http, this.#WebSocket, () => {}, (state, error) => this.#states.forEach((hear) => deliver(() => hear(state, error))));
     }
     return this.#link;
   }
@@ -182,7 +185,7 @@ export class RemoteSession {
 
   /** Runs a task on the host; resolves when it has begun, or with `wait` when it has ended. */
   run(task: string, options: { model: string; system?: string; maxSteps?: number; maxCostUsd?: string; approval?: "never" | "policy" | "always"; wait?: boolean }): Promise<Json> {
-    return this.#http.json("POST", `${this.#path}/runs`, compact({ task, ...options, request: requestKey() }));
+    return this.#http.json("POST", `${this.#path}/runs`, compact({ task, ...options, request: requestKey() }), { waits: options.wait === true });
   }
 
   approve(callId: string, verdict: "approved" | "denied", reason?: string): Promise<Json> {

@@ -2,25 +2,28 @@
 // more under the same key, the lease, and words between those who share the session.
 import type { ErrorCode, JsonValue, SessionEvent } from "../../types/index.js";
 import { SessionLogError, toError } from "../errors.js";
-import { requestKey, type Http } from "./http.js";
+import { codeOf, inTime, requestKey, type Http } from "./http.js";
 
 const PROTOCOL = "sessionlog.v1";
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 5_000;
 const PING_MS = 20_000;
+/** How long what the host puts off waits, at first and at most. */
+const PUT_OFF_MS = 100;
+const LONGEST_PUT_OFF_MS = 2_000;
 /** The word that says: look for yourself. */
 const GROWN = { grown: 0 };
 
 export interface Receipt { seq: number; id: string; at: number }
 type NewEvent = { type: string; data: JsonValue };
 interface Pending { key: string; events: readonly NewEvent[]; resolve(receipts: Receipt[]): void; reject(error: SessionLogError): void }
-interface LeaseWait { answer(held: boolean): void }
+interface LeaseWait { answer(held: boolean): void; refuse(error: SessionLogError): void }
 
 type Incoming =
   | { t: "events"; events: SessionEvent[] }
   | { t: "live"; seq: number }
   | { t: "ack"; key: string; events: Receipt[] }
-  | { t: "refused"; key?: string; code: ErrorCode; message: string }
+  | { t: "refused"; re?: string; key?: string; code: ErrorCode; message: string }
   | { t: "lease"; held: boolean }
   | { t: "word"; word: JsonValue };
 
@@ -28,6 +31,17 @@ const base64Url = (text: string): string => btoa(Array.from(new TextEncoder().en
 
 export interface Tail { onEvent(event: SessionEvent): void; onLive?(seq: number): void }
 export type LinkState = "connecting" | "open" | "closed";
+
+/** A listener's failure is its own: what comes behind is delivered all the same. */
+export function deliver(work: () => unknown): void {
+  const report = (thrown: unknown): void => console.error("a listener of a remote session failed", thrown);
+  try {
+    const answer = work();
+    if (answer instanceof Promise) answer.catch(report);
+  } catch (thrown) {
+    report(thrown);
+  }
+}
 
 export class Link {
   readonly id: string;
@@ -50,10 +64,23 @@ export class Link {
   /** Tells the host that a connection is the same client's again. */
   readonly #client = requestKey();
   #pending = new Map<string, Pending>();
+  /** Those of them that are not on their way, in their order. */
+  #unsent: Pending[] = [];
+  #underWay = 0;
+  /** How many may be on their way: after one was put off as few as it takes. */
+  #window = Infinity;
+  /** What the host put off: it is asked again a little later. */
+  #putOff = new Set<string>();
+  #putOffMs = PUT_OFF_MS;
+  #putOffTimer: ReturnType<typeof setTimeout> | null = null;
+  /** It is being asked why no connection opens. */
+  #isLooking = false;
   #wantsLease = false;
   #held = false;
   /** The host has said whether this client writes: what is asked after a reconnect is no first question. */
   #answered = false;
+  /** Its answer was not waited for: words that were given meanwhile did not arrive. */
+  #isLate = false;
   #leaseWaits: LeaseWait[] = [];
   #onLead: (() => void) | null = null;
   readonly #onWord: (word: JsonValue) => void;
@@ -101,16 +128,48 @@ export class Link {
   #opened(): void {
     this.#state = "open";
     this.#wait = FIRST_PAUSE_MS;
-    this.#onState("open");
-    // Whoever wrote before says so: nobody else is to be let in between.
-    if (this.#wantsLease) this.#send({ t: "lease", holds: this.#held, again: this.#answered });
+    deliver(() => this.#onState("open"));
+    this.#forgetPutOff();
+    this.#ask("lease");
     // Nobody knows whether it was heard; it may come twice.
-    if (this.#told !== null) this.#send({ t: "tell", word: this.#told });
-    if (this.#tail !== null && this.#asked === null) this.#send({ t: "tail", from: this.#next });
-    for (const { key, events } of this.#pending.values()) this.#send({ t: "append", key, events });
+    this.#ask("tell");
+    if (this.#asked === null) this.#ask("tail");
+    this.#ask("append");
     this.#silent = false;
     this.#ping = setInterval(() => this.#check(), PING_MS);
     (this.#ping as { unref?: () => void }).unref?.();
+  }
+
+  /** Says (once more) what is wanted of the host, if it still is. */
+  #ask(what: string): void {
+    switch (what) {
+      // Whoever wrote before says so: nobody else is to be let in between.
+      case "lease": return this.#wantsLease ? this.#send({ t: "lease", holds: this.#held, again: this.#answered }) : undefined;
+      case "release": return this.#wantsLease ? undefined : this.#send({ t: "release" });
+      case "tell": return this.#told === null ? undefined : this.#send({ t: "tell", word: this.#told });
+      case "tail": return this.#tail === null ? undefined : this.#send({ t: "tail", from: this.#next });
+      case "untail": return this.#tail === null ? this.#send({ t: "untail" }) : undefined;
+      case "append":
+        this.#unsent = [...this.#pending.values()];
+        this.#underWay = 0;
+        return this.#sendAppends();
+    }
+  }
+
+  #later(what: string): void {
+    this.#putOff.add(what);
+    this.#putOffTimer ??= setTimeout(() => {
+      const asked = [...this.#putOff];
+      this.#forgetPutOff();
+      for (const one of asked) this.#ask(one);
+    }, this.#putOffMs);
+    (this.#putOffTimer as { unref?: () => void }).unref?.();
+  }
+
+  #forgetPutOff(): void {
+    if (this.#putOffTimer !== null) clearTimeout(this.#putOffTimer);
+    this.#putOffTimer = null;
+    this.#putOff.clear();
   }
 
   /** A connection whose other end is gone may say nothing of it for a long time: what gives no answer is ended here. */
@@ -128,12 +187,28 @@ export class Link {
     this.#socket = null;
     if (this.#ping !== null) clearInterval(this.#ping);
     if (this.#state === "closed") return;
+    const wasOpen = this.#state === "open";
     this.#state = "connecting";
+    this.#forgetPutOff();
     // Codes of our own: the host will not change its mind.
-    if (code >= 4400 && code < 4500 && code !== 4429) return this.#end(new SessionLogError(code === 4404 ? "missing" : "blocked", reason, { code }));
-    this.#onState("connecting", new SessionLogError("unavailable", `the connection ended: ${code} ${reason}`, { code }));
+    if (code >= 4400 && code < 4500 && code !== 4429) return this.#end(new SessionLogError(codeOf(code - 4000), reason, { code }));
+    deliver(() => this.#onState("connecting", new SessionLogError("unavailable", `the connection ended: ${code} ${reason}`, { code })));
+    // A listener may have ended it.
+    if ((this.#state as LinkState) === "closed") return;
+    if (!wasOpen) void this.#look();
     this.#timer = setTimeout(() => void this.#open(), this.#wait * (0.5 + Math.random() / 2));
     this.#wait = Math.min(this.#wait * 2, LONGEST_PAUSE_MS);
+  }
+
+  /** A WebSocket that the host refuses does not say why, so the same is asked without one. */
+  async #look(): Promise<void> {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    const why = await this.#http.whyNot(`/v1/sessions/${encodeURIComponent(this.id)}`).catch(() => null);
+    this.#isLooking = false;
+    if (why === null || this.#state !== "connecting") return;
+    // Who asks for the lease may be about to make the session.
+    if (why.code !== "missing" || !this.#wantsLease) this.#end(why);
   }
 
   #send(message: object): void {
@@ -146,35 +221,57 @@ export class Link {
     const message = JSON.parse(data) as Incoming;
     switch (message.t) {
       case "events": return message.events.forEach((event) => this.#seen(event));
-      case "live": return this.#tail?.onLive?.(message.seq);
+      case "live": return deliver(() => this.#tail?.onLive?.(message.seq));
       case "ack": return this.#settle(message.key, (pending) => pending.resolve(message.events));
-      case "refused": {
-        const error = new SessionLogError(message.code, message.message);
-        // Not now: it is sent again with the next connection, or when asked to.
-        if (message.code === "unavailable" && message.key !== undefined) return void setTimeout(() => this.#again(message.key as string), this.#wait);
-        return this.#settle(message.key ?? "", (pending) => pending.reject(error));
-      }
+      case "refused": return this.#refused(message);
       case "lease": return this.#leased(message.held);
-      case "word": return this.#onWord(message.word);
+      case "word": return deliver(() => this.#onWord(message.word));
     }
   }
 
-  #again(key: string): void {
-    const pending = this.#pending.get(key);
-    if (pending !== undefined) this.#send({ t: "append", key, events: pending.events });
+  #refused({ re = "append", key = "", code, message }: Extract<Incoming, { t: "refused" }>): void {
+    const error = new SessionLogError(code, message);
+    const isPassing = code === "unavailable";
+    if (re === "append") {
+      if (!isPassing) return this.#settle(key, (pending) => pending.reject(error));
+      if (!this.#pending.has(key) || this.#putOff.has(re)) return;
+      // The host takes none of those behind it before it has this one: they wait here, so that they stay in their order.
+      this.#window = 1;
+      this.#later(re);
+      this.#putOffMs = Math.min(2 * this.#putOffMs, LONGEST_PUT_OFF_MS);
+    } else if (isPassing) this.#later(re);
+    else if (re === "lease") this.#leased(false);
+    else if (re === "tail") this.#end(error);
   }
 
   #seen(event: SessionEvent): void {
     // A replay after a reconnect may overlap; the order of seqs is the host's.
     if (event.seq < this.#next) return;
     this.#next = event.seq + 1;
-    this.#tail?.onEvent(event);
+    deliver(() => this.#tail?.onEvent(event));
   }
 
   #settle(key: string, how: (pending: Pending) => void): void {
     const pending = this.#pending.get(key);
+    if (pending === undefined) return;
     this.#pending.delete(key);
-    if (pending !== undefined) how(pending);
+    how(pending);
+    this.#underWay = Math.max(0, this.#underWay - 1);
+    this.#window++;
+    this.#putOffMs = PUT_OFF_MS;
+    this.#sendAppends();
+  }
+
+  #sendAppends(): void {
+    if (this.#state !== "open" || this.#putOff.has("append")) return;
+    while (this.#underWay < this.#window) {
+      const next = this.#unsent.shift();
+      if (next === undefined) return;
+      // One that was sent twice may have been answered meanwhile.
+      if (!this.#pending.has(next.key)) continue;
+      this.#underWay++;
+      this.#send({ t: "append", key: next.key, events: next.events });
+    }
   }
 
   // ---------------------------------------------------------------- what is asked of it
@@ -197,8 +294,12 @@ export class Link {
     if (this.#state === "closed") return Promise.reject(new SessionLogError("disposed", "the connection was closed"));
     const key = requestKey();
     return new Promise((resolve, reject) => {
-      this.#pending.set(key, { key, events, resolve, reject });
-      this.#send({ t: "append", key, events });
+      const pending = { key, events, resolve, reject };
+      this.#pending.set(key, pending);
+      // What is there when a connection opens is sent then.
+      if (this.#state !== "open") return;
+      this.#unsent.push(pending);
+      this.#sendAppends();
     });
   }
 
@@ -211,17 +312,28 @@ export class Link {
     this.#send({ t: "tell", word });
   }
 
-  /** Asks for the lease, and waits up to `waitMs` for it once the host has answered. */
+  /**
+   * Asks for the lease, and waits up to `waitMs` for it. Where the host gives no answer in time, who wants to wait is refused with
+   * `unavailable`; who does not follows, and leads as soon as the host lets it.
+   */
   async lease(waitMs: number, onLead: () => void): Promise<boolean> {
+    if (this.#state === "closed") throw new SessionLogError("disposed", "the connection was closed");
     this.#wantsLease = true;
     this.#onLead = onLead;
-    const answered = new Promise<boolean>((resolve) => this.#leaseWaits.push({ answer: resolve }));
+    let wait: LeaseWait | undefined;
+    const answered = new Promise<boolean>((answer, refuse) => this.#leaseWaits.push((wait = { answer, refuse })));
     this.#send({ t: "lease", holds: false });
-    if (await answered) return true;
+    const held = await inTime(answered, waitMs > 0 ? waitMs : this.#http.patienceMs);
+    if (held === null) {
+      this.#leaseWaits = this.#leaseWaits.filter((other) => other !== wait);
+      if (waitMs > 0) throw new SessionLogError("unavailable", "the host did not say in time who writes the session", { id: this.id });
+      this.#isLate = true;
+      return false;
+    }
+    if (held) return true;
     if (waitMs <= 0) return false;
     const granted = new Promise<boolean>((resolve) => (this.#onLead = () => resolve(true)));
-    const late = new Promise<boolean>((resolve) => setTimeout(() => resolve(false), waitMs));
-    const won = await Promise.race([granted, late]);
+    const won = (await inTime(granted, waitMs)) === true;
     this.#onLead = won ? null : onLead;
     return won;
   }
@@ -229,8 +341,9 @@ export class Link {
   #leased(held: boolean): void {
     const waits = this.#leaseWaits.splice(0);
     // From here on words arrive again; those given while it was away did not.
-    if (this.#answered && !held) this.#onWord(GROWN);
+    if ((this.#answered || this.#isLate) && !held) deliver(() => this.#onWord(GROWN));
     this.#answered = true;
+    this.#isLate = false;
     const before = this.#held;
     this.#held = held;
     if (waits.length > 0) return waits.forEach(({ answer }) => answer(held));
@@ -242,6 +355,7 @@ export class Link {
     this.#wantsLease = false;
     this.#held = false;
     this.#answered = false;
+    this.#isLate = false;
     this.#onLead = null;
     this.#told = null;
     this.#send({ t: "release" });
@@ -258,12 +372,14 @@ export class Link {
   #end(error: SessionLogError): void {
     this.#state = "closed";
     if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#forgetPutOff();
     if (this.#ping !== null) clearInterval(this.#ping);
     this.#socket?.close(1000, "done");
     this.#socket = null;
     for (const pending of this.#pending.values()) pending.reject(error);
     this.#pending.clear();
-    for (const { answer } of this.#leaseWaits.splice(0)) answer(false);
-    this.#onState("closed", error);
+    this.#unsent = [];
+    for (const { refuse } of this.#leaseWaits.splice(0)) refuse(error);
+    deliver(() => this.#onState("closed", error));
   }
 }
