@@ -77,16 +77,26 @@ function isPlain(value: object): boolean {
   );
 }
 
+const CHANGED = "a toJSON would change it";
+
+/** Newer than the library that this is compiled against. */
+const isRaw = (JSON as { isRawJSON?(value: unknown): boolean }).isRawJSON;
+
 function open(value: object, repair: boolean): Frame | string {
+  if (Object.getOwnPropertySymbols(value).length > 0) return "a symbol is a key of it";
   if (Array.isArray(value)) {
     const keys = Object.keys(value);
     if (keys.length !== value.length) return "an array has holes or members of its own";
+    if (hasToJson(value)) return CHANGED;
     return { value, keys: null, length: value.length, next: 0 };
   }
-  if (!isPlain(value)) return "only plain objects and arrays survive JSON";
-  if (Object.getOwnPropertySymbols(value).length > 0) return "an object has a symbol as key";
+  if (!isPlain(value) || isRaw?.(value) === true) return "only plain objects and arrays survive JSON";
   const keys = Object.keys(value);
-  if (!repair) for (const key of keys) if (!isWellFormed(key)) return "a key has a lone surrogate half";
+  const broken = keys.some((key) => !isWellFormed(key));
+  if (broken && !repair) return "a key has a lone surrogate half";
+  if (broken && new Set(keys.map(toWellFormed)).size < keys.length) return "two keys would become one";
+  // A member that is a function is refused in its place.
+  if (hasToJson(value) && !keys.includes("toJSON")) return CHANGED;
   return { value, keys, length: keys.length, next: 0 };
 }
 
@@ -159,7 +169,8 @@ function isSurelyLossless(root: unknown): boolean {
       // What contains itself gets here as well, and what is wide and contains itself gets many at every depth.
       if (depth > MAX_DEPTH || count > MAX_WAITING) return false;
       const isList = Array.isArray(value);
-      if (isList ? Object.keys(value).length !== value.length : !isOwnRealmsPlain(value)) return false;
+      if (isList ? Object.keys(value).length !== value.length : Object.getPrototypeOf(value) !== Object.prototype) return false;
+      if (Object.getOwnPropertySymbols(value).length > 0 || hasToJson(value)) return false;
       if (isList) {
         for (let at = 0; at < value.length; at++) {
           const member: unknown = value[at];
@@ -205,8 +216,9 @@ function isScalar(value: unknown): boolean {
   }
 }
 
-function isOwnRealmsPlain(value: object): boolean {
-  return Object.getPrototypeOf(value) === Object.prototype && Object.getOwnPropertySymbols(value).length === 0;
+/** Whether `JSON.stringify` would ask it for something else to write; a script may have given that to all objects or lists. */
+function hasToJson(value: object): boolean {
+  return typeof (value as { toJSON?: unknown }).toJSON === "function";
 }
 
 export function isJsonValue(value: unknown): value is JsonValue {
@@ -219,20 +231,16 @@ const escapes = /\\(?:u(d[89a-f][0-9a-f]{2})|[^])/gi;
 /** The JSON text of a lossless value; `not_json` naming the path for any other. */
 export function toText(value: unknown, repair = false, replacement = "\uFFFD"): string {
   if (!isSurelyLossless(value)) refuseFault(value, repair);
-  // A page's script may have given all objects or lists another form in JSON.
-  if ("toJSON" in Object.prototype || "toJSON" in Array.prototype) {
-    throw new SessionLogError("not_json", "not a lossless JSON value: a toJSON of all objects or lists would change it", { path: "" });
-  }
   let text: string;
   try {
     text = JSON.stringify(value);
   } catch (cause) {
     throw new SessionLogError("not_json", "the value is too large for one text", { path: "" }, cause);
   }
-  if (repair) return text.replace(escapes, (all, half?: string) => (half === undefined ? all : replacement));
   // One search in the text is quicker than one in each string before; a backslash that was there looks the same.
-  if (text.includes("\\ud")) refuseFault(value, repair);
-  return text;
+  if (!text.includes("\\ud")) return text;
+  refuseFault(value, repair);
+  return repair ? text.replace(escapes, (all, half?: string) => (half === undefined ? all : replacement)) : text;
 }
 
 function refuseFault(value: unknown, repair: boolean): void {

@@ -82,6 +82,35 @@ test("a wide value that contains itself is refused before it takes memory or tim
   await store.dispose();
 });
 
+test("what JSON would leave out or write otherwise is refused in its place", async () => {
+  const store = await SessionStore.open({ storage: { kind: "memory" } });
+  const session = store.create();
+  const hidden = (value) => Object.defineProperty(value, "toJSON", { value: () => "changed" });
+  const list = Object.assign([1], { [Symbol("s")]: 1 });
+  class Own extends Array { toJSON() { return "changed"; } }
+  const raw = JSON.rawJSON?.("1") ?? new Map();
+  for (const value of [hidden({ a: 1 }), hidden([1]), list, Own.of(1), new Proxy({ a: 1 }, { get: (t, k) => (k === "toJSON" ? () => 1 : t[k]) }), raw]) {
+    for (const options of [{}, { repair: true }]) {
+      assert.throws(() => session.append("user/message", { deep: [value] }, options), (e) => e.code === "not_json" && e.details.path === "deep[0]");
+    }
+    assert.equal(isJsonValue(value), false);
+  }
+  assert.throws(() => session.append("user/message", Object.defineProperty({}, "toJSON", { value: () => undefined })), { code: "not_json" });
+  // A member of that name that is no function is a member like others.
+  assert.deepEqual(session.append("user/message", { toJSON: "text" }).data, { toJSON: "text" });
+  await store.dispose();
+});
+
+test("repair never makes two members one", async () => {
+  const store = await SessionStore.open({ storage: { kind: "memory" } });
+  const session = store.create();
+  const data = { v: { "k\ud800": 1, "k\udc00": 2 } };
+  assert.throws(() => session.append("user/message", data, { repair: true }), (e) => e.code === "not_json" && e.details.path === "v" && /one/.test(e.message));
+  assert.throws(() => session.append("user/message", { "\ufffd": 1, "\ud800": 2 }, { repair: true }), { code: "not_json" });
+  assert.equal(session.seq, 0);
+  await store.dispose();
+});
+
 test("a toJSON that a script gave to all lists or objects is no silent change", async () => {
   const store = await SessionStore.open({ storage: { kind: "memory" } });
   const session = store.create();
