@@ -3,8 +3,8 @@ import init, { SessionLogError, SessionStore } from "sessionlog";
 
 export const expected = "hello ü€😀|answer|2|invalid_id";
 
-export async function smoke() {
-  await init();
+export async function smoke(...given) {
+  await init(...given);
   const store = await SessionStore.open({ storage: { kind: "memory" } });
   const session = store.create("s1");
   session.append("user/message", { text: "hello ü€😀" });
