@@ -16,7 +16,7 @@ pub fn native(_: &Config) -> Outcome<Counts> {
 }
 
 /// `wasm-bindgen-test` in headless browsers: with `wasm-pack test` as a user would call it, which serves an isolated page;
-/// once more in Chromium as the plain page that most users have; and in WebKitGTK.
+/// once more in each as the plain page that most users have; and in WebKitGTK.
 pub fn web(config: &Config) -> Outcome<Counts> {
     tools::rust_target(config)?;
     let chromium = tools::chromium()?;
@@ -24,9 +24,12 @@ pub fn web(config: &Config) -> Outcome<Counts> {
     let wasm_pack = WasmPack { program: tools::wasm_pack(config)?, bindgen: &bindgen };
     let mut counts = wasm_pack.test("--chrome", "--chromedriver", &chromium.driver)?;
     let cargo = CargoTest { target: config.text("tools.rust-target")?, bindgen: &bindgen };
-    counts.add(cargo.plain_page(&chromium.driver)?);
+    counts.add(cargo.plain_page("Chromium, not isolated", "CHROMEDRIVER", &chromium.driver)?);
     match tools::firefox(config) {
-        Ok(firefox) => counts.add(wasm_pack.test("--firefox", "--geckodriver", &firefox.driver)?),
+        Ok(firefox) => {
+            counts.add(wasm_pack.test("--firefox", "--geckodriver", &firefox.driver)?);
+            counts.add(cargo.plain_page("Firefox, not isolated", "GECKODRIVER", &firefox.driver)?);
+        }
         Err(reason) => counts.add(Counts::skip(format!("skipped Firefox: {reason}"))),
     }
     match tools::webkit() {
@@ -63,14 +66,12 @@ struct CargoTest<'a> {
 }
 
 impl CargoTest<'_> {
-    /// Chromium without the headers that isolate a page.
-    fn plain_page(&self, driver: &Path) -> Outcome<Counts> {
-        println!("-- Chromium, not isolated");
+    /// Without the headers that isolate a page.
+    fn plain_page(&self, name: &str, variable: &str, driver: &Path) -> Outcome<Counts> {
+        println!("-- {name}");
         let mut cargo = command("cargo");
-        self.prepare(&mut cargo, &web_tests())
-            .env("CHROMEDRIVER", driver)
-            .env("WASM_BINDGEN_TEST_NO_ORIGIN_ISOLATION", "1");
-        counts(&mut cargo, "Chromium, not isolated")
+        self.prepare(&mut cargo, &web_tests()).env(variable, driver).env("WASM_BINDGEN_TEST_NO_ORIGIN_ISOLATION", "1");
+        counts(&mut cargo, name)
     }
 
     fn webkit(&self, driver: &Path) -> Outcome<Counts> {
