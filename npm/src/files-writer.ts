@@ -89,7 +89,7 @@ export class FilesWriter {
   #drain(): Batch[] {
     const { maxValueBytes = 1 << 20, maxBatch = 5_000, maxBatchBytes = Infinity } = this.#backend;
     // The module counts keys: values are made so small that a full batch of them is within the limit of its bytes.
-    const value = Math.min(maxValueBytes, Math.max(LEAST_VALUE, Math.floor(maxBatchBytes / maxBatch)));
+    const value = Math.max(LEAST_VALUE, Math.min(maxValueBytes, Math.floor(maxBatchBytes / maxBatch)));
     const batch = Math.min(maxBatch, Math.max(1, Math.floor(maxBatchBytes / value)));
     const lists = call(() => this.#raw.drain(value, batch)) as Array<[Array<[string, Uint8Array | null]>, Pair[], string[], boolean]>;
     return lists.map(([checks, puts, deletes, counts]) => ({ checks: checks.map(([key, equals]) => ({ key, equals })), puts, deletes, counts }));

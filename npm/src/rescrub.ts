@@ -5,7 +5,7 @@ import { SessionLogError } from "./errors.js";
 import { joinBytes } from "./persist.js";
 import { call } from "./runtime.js";
 import { Chain } from "./scrub.js";
-import { keys } from "./segments.js";
+import { keys, replaceSegment, segmentPuts } from "./segments.js";
 import { decode, encode, type Header } from "./stored.js";
 
 /** One session, live or not, as a rescrub needs it. */
@@ -56,12 +56,14 @@ export class Rescrub {
     const { id, log, header } = session;
     const from = header.base?.count ?? 0;
     const fence = await session.fence();
-    const old = (await this.#backend.list(...keys.segments(id, 0), { keysOnly: true })).map(([key]) => key);
-    // Only now, and nothing is awaited from here on: what was stored meanwhile is among the segments that go.
-    const lines = joinBytes([call(() => log.raw.lines(from, log.raw.len())), damaged]);
-    const puts = call((module) => module.raw_segment_puts(id, from, lines, this.#backend.maxValueBytes ?? 2 ** 31)) as Array<[string, Uint8Array]>;
-    const kept = new Set(puts.map(([key]) => key));
-    await this.#backend.transact({ checks: [{ key: keys.fence(id), equals: fence }], deletes: old.filter((key) => !kept.has(key)), puts });
+    await replaceSegment(this.#backend, [{ key: keys.fence(id), equals: fence }], async () => {
+      const old = (await this.#backend.list(...keys.segments(id, 0), { keysOnly: true })).map(([key]) => key);
+      // Only now, and nothing is awaited from here on: what was stored meanwhile is among the segments that go.
+      const lines = joinBytes([call(() => log.raw.lines(from, log.raw.len())), damaged]);
+      const puts = segmentPuts(this.#backend, id, from, lines);
+      const kept = new Set(puts.map(([key]) => key));
+      return { puts, deletes: old.filter((key) => !kept.has(key)) };
+    });
   }
 
   /** A JSON text, every string of it as under a content key; null when nothing changes. */

@@ -4,6 +4,7 @@
 //   u/a/<run>/<piece>              the audit, one JSON text per line
 import type { AuditEvent, AuditLogger as PublicAuditLogger, JsonValue, KeyValueBackend, RunSummary, UndoJournal } from "../types/index.js";
 import { SessionLogError, toError } from "./errors.js";
+import { cutPuts, fits } from "./segments.js";
 
 /** What the run store needs of the store it belongs to. */
 export interface RunStoreHome {
@@ -93,7 +94,7 @@ export class RunStore {
     return new AuditLogger(auditKey(runId), this.#home);
   }
 
-  /** @internal Writes a run's summary and, when it is over, its audit: all of it or nothing. */
+  /** @internal Writes a run's summary and, when it is over, its audit: all of it or nothing, or the audit first where that is too much for one batch. */
   async save(run: KeptRun, audit: PublicAuditLogger | null): Promise<void> {
     const key = timeKey(run);
     const stored = this.#home.storedForm({ ...run } as unknown as JsonValue);
@@ -102,8 +103,11 @@ export class RunStore {
       [`u/r/${run.runId}`, encode(key)],
     ];
     const events = audit instanceof AuditLogger ? audit.events : [];
-    pieces(events).forEach((piece, at) => puts.push([`${auditKey(run.runId)}/${String(at).padStart(6, "0")}`, encode(piece)]));
-    await this.#home.backend.transact({ puts });
+    const { backend } = this.#home;
+    const trail = pieces(events, backend.maxValueBytes).map((piece, at): [string, Uint8Array] => [`${auditKey(run.runId)}/${String(at).padStart(6, "0")}`, encode(piece)]);
+    const isOne = fits(backend, { puts: [...puts, ...trail] });
+    if (!isOne) for (const some of cutPuts(backend, trail)) await backend.transact({ puts: some });
+    await backend.transact({ puts: isOne ? [...puts, ...trail] : puts });
   }
 
   /** @internal Says whether a run's changes can be undone (again). */
@@ -123,12 +127,13 @@ function readRun(bytes: Uint8Array): KeptRun | null {
 }
 
 /** The lines of an audit, cut between lines into values of a size that every backend takes. */
-function pieces(events: readonly AuditEvent[]): string[] {
+function pieces(events: readonly AuditEvent[], limit = PIECE_BYTES): string[] {
+  const most = Math.min(PIECE_BYTES, limit);
   const out: string[] = [];
   let piece = "";
   for (const event of events) {
     const line = `${JSON.stringify(event)}\n`;
-    if (piece !== "" && piece.length + line.length > PIECE_BYTES) {
+    if (piece !== "" && piece.length + line.length > most) {
       out.push(piece);
       piece = "";
     }

@@ -17,6 +17,8 @@ export interface Segment { firstSeq: number; lines: Uint8Array; /** False when p
 const MAX_BATCH = 1000;
 /** Segments under this are merged (src/store/layout.rs decides). */
 export const SMALL = 32 * 1024;
+/** How often a segment is made anew because more was stored while its pieces went. */
+const REPLACE_TRIES = 10;
 /** How many segments one read brings; keeps memory flat on long sessions. */
 const PAGE = 64;
 
@@ -40,45 +42,7 @@ export function formatRecord(): Uint8Array {
   return call((m) => m.raw_format_record());
 }
 
-/** The fence of a session's first writer. */
-export function firstFence(): Uint8Array {
-  return call((m) => m.raw_next_fence(undefined));
-}
-
-/**
- * Takes a session over: raises its epoch, so that no write of an earlier holder can arrive any more. Read the session after
- * this, not before. Loses a race with `conflict` only after several tries.
- */
-export async function takeOver(backend: KeyValueBackend, id: string): Promise<Uint8Array> {
-  return (await takeOverFrom(backend, id, null)).fence;
-}
-
-/** Waits a while of chance, longer each time: writers that got into each other's way do not do so again. */
-export function backOff(tries: number): Promise<void> {
-  const ms = Math.random() * Math.min(400, 5 * 2 ** tries);
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
-
-/** The same, and says whether `own` was still in force, so that nobody else can have written or read since. */
-export async function takeOverFrom(backend: KeyValueBackend, id: string, own: Fence): Promise<{ fence: Uint8Array; unbroken: boolean }> {
-  const key = keys.fence(id);
-  for (let tries = 0; ; tries++) {
-    const held = await backend.get(key);
-    const next = call((m) => m.raw_next_fence(held ?? undefined));
-    try {
-      await backend.transact({ checks: [{ key, equals: held }], puts: [[key, next]] });
-      return { fence: next, unbroken: sameBytes(held, own) };
-    } catch (thrown) {
-      const error = toError(thrown);
-      if (error.code !== "conflict" || tries >= 8) throw error;
-      await backOff(tries);
-      // An acknowledgement that got lost looks like a conflict; an epoch that is ours alone cannot be told from it, so
-      // the next one is taken.
-    }
-  }
-}
-
-function sameBytes(a: Fence, b: Fence): boolean {
+export function sameBytes(a: Fence, b: Fence): boolean {
   if (a === null || b === null) return a === b;
   return a.length === b.length && a.every((byte, index) => byte === b[index]);
 }
@@ -109,7 +73,8 @@ export function segmentBatches(backend: KeyValueBackend, id: string, fence: Fenc
 
 const bytesOf = (puts: readonly Put[]): number => puts.reduce((sum, [, value]) => sum + value.length, 0);
 
-function fits({ maxBatch = MAX_BATCH, maxBatchBytes = Infinity }: KeyValueBackend, { puts = [], deletes = [] }: Batch): boolean {
+/** Whether a batch is within the backend's limits. */
+export function fits({ maxBatch = MAX_BATCH, maxBatchBytes = Infinity }: KeyValueBackend, { puts = [], deletes = [] }: Batch): boolean {
   return puts.length + deletes.length <= maxBatch && bytesOf(puts) <= maxBatchBytes;
 }
 
@@ -130,14 +95,21 @@ export function cutPuts({ maxBatch = MAX_BATCH, maxBatchBytes = Infinity }: Pick
 }
 
 /**
- * Puts a segment in the place of others, in as many batches as it takes: pieces go ahead as above, and what is to go goes with the
- * first one, which commits it.
+ * Puts a segment in the place of what `make` says is to go. Pieces that are too many for one batch go ahead, as above; `make` is then
+ * asked again, for what was stored meanwhile may belong into the segment, and the pieces that went are worth nothing.
  */
-export async function replaceSegment(backend: KeyValueBackend, checks: Check[], puts: [Put, ...Put[]], deletes: string[] = []): Promise<void> {
-  const [head, ...rest] = puts;
-  const isOne = fits(backend, { puts });
-  if (!isOne) for (const piece of cutPuts(backend, rest)) await backend.transact({ checks, puts: piece });
-  await backend.transact({ checks, deletes, puts: isOne ? puts : [head] });
+export async function replaceSegment(backend: KeyValueBackend, checks: Check[], make: () => Promise<{ puts: [Put, ...Put[]]; deletes: string[] }>): Promise<void> {
+  let ahead: Uint8Array | null = null;
+  for (let tries = 0; tries < REPLACE_TRIES; tries++) {
+    const { puts, deletes } = await make();
+    const [head, ...rest] = puts;
+    // The first piece names the others by what they are.
+    const isAhead = ahead !== null && sameBytes(ahead, head[1]);
+    if (isAhead || fits(backend, { puts })) return void (await backend.transact({ checks, deletes, puts: isAhead ? [head] : puts }));
+    for (const pieces of cutPuts(backend, rest)) await backend.transact({ checks, puts: pieces });
+    ahead = head[1];
+  }
+  throw new SessionLogError("busy", "the session is written too fast to be stored anew: try again later");
 }
 
 /** The first piece of a segment, and the others when it is over the backend's limit. */
@@ -167,7 +139,8 @@ export async function eraseLast(backend: KeyValueBackend, id: string, fence: Uin
   const checks = [{ key: keys.fence(id), equals: fence }];
   if (start === 0) return void (await backend.transact({ checks, deletes: [key] }));
   // Shorter than what stood there, but perhaps still longer than one value.
-  await replaceSegment(backend, checks, segmentPuts(backend, id, last.firstSeq, last.lines.slice(0, start)));
+  const puts = segmentPuts(backend, id, last.firstSeq, last.lines.slice(0, start));
+  await replaceSegment(backend, checks, async () => ({ puts, deletes: [] }));
 }
 
 /** The segment that holds `seq`, or the last one before it. */

@@ -1,7 +1,7 @@
 // Persistence over a backend that loses answers, comes late and refuses: PERSIST, C01, C03, B03.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import init, { SessionStore, checkBackend, encrypted, openBackend } from "sessionlog";
+import init, { SessionStore, VirtualFs, checkBackend, encrypted, openBackend } from "sessionlog";
 import { memoryBackend } from "./memory-backend.mjs";
 
 before(() => init());
@@ -201,6 +201,38 @@ test("values over the backend's limit are cut and come back whole", async () => 
   assert.deepEqual(await stored(backend, "s1"), [text, "next"]);
 });
 
+test("what is over the backend's bytes of a batch goes in several: events, a rescrub, also while it is written, the audit of a run, files", async () => {
+  const backend = Object.assign(memoryBackend({ delay: 1 }), { maxValueBytes: 500, maxBatch: 50, maxBatchBytes: 1_500 });
+  const { transact } = backend;
+  backend.transact = (batch) => {
+    const sizes = (batch.puts ?? []).map(([, value]) => value.length);
+    if (sizes.length > 50 || sizes.reduce((sum, size) => sum + size, 0) > 3_000) throw Object.assign(new Error("too much for one batch"), { code: "quota" });
+    return transact.call(backend, batch);
+  };
+  const store = await open(backend);
+  const session = store.create("s1");
+  const secret = `sk-${"abcdefghij0123456789".repeat(2)}`;
+  for (let n = 0; n < 40; n++) session.append("user/message", { text: `${n} ${secret} ${"x".repeat(200)}` });
+  await session.flush();
+  const rescrubbing = store.rescrub({ builtin: "secrets" });
+  for (let n = 0; n < 3; n++) await session.appendDurable("user/message", { text: `meanwhile ${n}` });
+  await rescrubbing;
+  await session.flush();
+  const wanted = texts(session.events);
+  assert.ok(wanted.length === 43 && !wanted.some((text) => text.includes(secret)));
+  const audit = store.runs.auditLogger();
+  for (let n = 0; n < 50; n++) audit.record({ type: "note", data: `${n}`.padEnd(100) });
+  await store.runs.save({ runId: "r1", sessionId: "s1", startedAt: 1, status: "completed", task: "t" }, audit);
+  assert.equal((await store.runs.showRun("r1")).audit.length, 50);
+  const files = await VirtualFs.open({ storage: { kind: "custom", backend } });
+  files.writeFile("/large.bin", new Uint8Array(20_000).fill(7));
+  await files.flush();
+  await files.dispose();
+  await store.dispose();
+  assert.deepEqual(await stored(backend, "s1"), wanted);
+  assert.ok(![...backend.map.values()].some((value) => Buffer.from(value).includes(secret)));
+});
+
 test("many flushes are merged and the log stays what it was", async () => {
   const backend = memoryBackend();
   const store = await open(backend);
@@ -349,4 +381,41 @@ test("rescrubbing a session that is written at the same time loses nothing that 
     assert.ok(!JSON.stringify(resumed.events).includes(secret));
     await again.dispose();
   }
+});
+
+test("a session that another program deletes stays deleted, whatever its writer still has", async () => {
+  for (const forked of [false, true]) {
+    const backend = memoryBackend();
+    const writers = await open(backend), others = await open(backend);
+    const session = writers.create("s1");
+    await session.appendDurable("user/message", { text: "one" });
+    if (forked) await writers.fork("s1", { id: "child" }).dispose();
+    await others.delete("s1");
+    const kept = forked ? backend.keys() : backend.keys().filter((key) => key.startsWith("m/"));
+    // A record that changed, one that can wait, an event, and the end of the session.
+    session.setTitle("brought back");
+    await assert.rejects(session.flush(), { code: "missing" });
+    await assert.rejects(session.appendDurable("user/message", { text: "two" }));
+    await session.dispose().catch(() => {});
+    await writers.dispose();
+    assert.deepEqual(backend.keys(), kept);
+    assert.deepEqual((await others.sessions()).map(({ id }) => id), forked ? ["child"] : []);
+    if (forked) assert.equal((await others.resume("child")).events[0].data.text, "one");
+    await others.dispose();
+  }
+});
+
+test("the record of a session that was taken over is not lost", async () => {
+  const backend = memoryBackend();
+  const one = await open(backend);
+  const session = one.create("s1");
+  await session.appendDurable("user/message", { text: "one" });
+  const two = await open(backend);
+  await (await two.resume("s1")).appendDurable("user/message", { text: "two" });
+  await one.updateRecord("s1", { goal: "kept" });
+  await session.flush();
+  const three = await open(backend);
+  assert.equal((await three.record("s1")).goal, "kept");
+  for (const store of [one, two, three]) await store.dispose().catch(() => {});
+  assert.deepEqual(await stored(backend, "s1"), ["one", "two"]);
 });
