@@ -10,7 +10,10 @@ export interface RemoteOptions {
   url: string | URL;
   /** The caller's token, or what gives it when it changes. */
   token: string | (() => string | Promise<string>);
-  /** How long a request is tried again while the host cannot be reached. Default 10,000. */
+  /**
+   * How long a request is tried again while the host cannot be reached. Default 10,000. One try is given up when it has no answer after as
+   * long, but not before 10 seconds, and later when it carries much.
+   */
   retryMs?: number;
   fetch?: Fetch;
   WebSocket?: typeof WebSocket;
