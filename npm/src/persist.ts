@@ -3,8 +3,9 @@ import type { KeyValueBackend } from "../types/index.js";
 import type { Log } from "./log.js";
 import { writeComes, type Ahead } from "./backends.js";
 import { SessionLogError, toError } from "./errors.js";
+import { backOff, firstFence, takeOverFrom } from "./fence.js";
 import { call } from "./runtime.js";
-import { backOff, firstFence, formatRecord, keys, eraseLast, mergeSmall, replaceRun, segmentBatches, segmentPuts, SMALL, takeOverFrom, type Batch, type Put } from "./segments.js";
+import { formatRecord, keys, eraseLast, mergeSmall, replaceRun, segmentBatches, segmentPuts, SMALL, type Batch, type Put } from "./segments.js";
 import { encodeCheckpoint, encodeHeader, readLog, type Header } from "./stored.js";
 import { WriteBehind, type WriteOutcome, type WriteStep } from "./write-behind.js";
 
@@ -19,6 +20,8 @@ const MERGED = 1024 * 1024;
 
 /** A record that can wait is written this often at most. */
 const RECORD_MS = 500;
+/** So often a record is put again after another writer raised the fence. */
+const RECORD_TRIES = 3;
 
 export interface WriterHost {
   readonly id: string;
@@ -482,10 +485,7 @@ export class Writer {
     const { id, log, backend } = this.#host;
     try {
       if (this.#conflicts > 1) await backOff(this.#conflicts);
-      const { fence, unbroken } = await takeOverFrom(backend, id, this.#fence);
-      this.#fence = fence;
-      this.#isMergeOwed = true;
-      this.#forgetSmall();
+      const { fence, unbroken } = await this.#takeOver();
       // Whoever took over in between may have built on what is in doubt: then it stays.
       if (this.#doubtful.size > 0 && unbroken) await eraseLast(backend, id, fence, this.#doubtful, this.durable);
       this.#doubtful.clear();
@@ -561,8 +561,7 @@ export class Writer {
     while (this.#record !== null) await this.#record;
     if (!this.#recordDirty || this.#isNew || this.#stopped) return;
     this.#recordTaken();
-    const { id, backend } = this.#host;
-    this.#record = Promise.resolve(backend.transact({ puts: [[keys.record(id), this.#host.recordBytes()]] })).finally(() => (this.#record = null));
+    this.#record = this.#putRecord().finally(() => (this.#record = null));
     try {
       await this.#record;
     } catch (thrown) {
@@ -570,6 +569,34 @@ export class Writer {
       this.lastError = toError(thrown);
       throw this.lastError;
     }
+  }
+
+  /** Under the fence: the record of a session that was deleted would bring it back into every list. */
+  async #putRecord(): Promise<void> {
+    const { id, backend } = this.#host;
+    for (let tries = 0; ; tries++) {
+      const checks = this.#isFollower ? [] : [{ key: keys.fence(id), equals: this.#fence }];
+      try {
+        return await backend.transact({ checks, puts: [[keys.record(id), this.#host.recordBytes()]] });
+      } catch (thrown) {
+        if (toError(thrown).code !== "conflict" || tries >= RECORD_TRIES) throw thrown;
+        await this.#takeOver();
+      }
+    }
+  }
+
+  /** Who follows was given no fence. */
+  get #isFollower(): boolean {
+    return this.#fence?.length === 0;
+  }
+
+  /** Another writer had the session; what it wrote and merged is in the store. */
+  async #takeOver(): Promise<{ fence: Uint8Array; unbroken: boolean }> {
+    const taken = await takeOverFrom(this.#host.backend, this.#host.id, this.#fence, this.#isNew);
+    this.#fence = taken.fence;
+    this.#isMergeOwed = true;
+    this.#forgetSmall();
+    return taken;
   }
 
   /** Another tab writes this session. */

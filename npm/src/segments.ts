@@ -42,45 +42,7 @@ export function formatRecord(): Uint8Array {
   return call((m) => m.raw_format_record());
 }
 
-/** The fence of a session's first writer. */
-export function firstFence(): Uint8Array {
-  return call((m) => m.raw_next_fence(undefined));
-}
-
-/**
- * Takes a session over: raises its epoch, so that no write of an earlier holder can arrive any more. Read the session after
- * this, not before. Loses a race with `conflict` only after several tries.
- */
-export async function takeOver(backend: KeyValueBackend, id: string): Promise<Uint8Array> {
-  return (await takeOverFrom(backend, id, null)).fence;
-}
-
-/** Waits a while of chance, longer each time: writers that got into each other's way do not do so again. */
-export function backOff(tries: number): Promise<void> {
-  const ms = Math.random() * Math.min(400, 5 * 2 ** tries);
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
-
-/** The same, and says whether `own` was still in force, so that nobody else can have written or read since. */
-export async function takeOverFrom(backend: KeyValueBackend, id: string, own: Fence): Promise<{ fence: Uint8Array; unbroken: boolean }> {
-  const key = keys.fence(id);
-  for (let tries = 0; ; tries++) {
-    const held = await backend.get(key);
-    const next = call((m) => m.raw_next_fence(held ?? undefined));
-    try {
-      await backend.transact({ checks: [{ key, equals: held }], puts: [[key, next]] });
-      return { fence: next, unbroken: sameBytes(held, own) };
-    } catch (thrown) {
-      const error = toError(thrown);
-      if (error.code !== "conflict" || tries >= 8) throw error;
-      await backOff(tries);
-      // An acknowledgement that got lost looks like a conflict; an epoch that is ours alone cannot be told from it, so
-      // the next one is taken.
-    }
-  }
-}
-
-function sameBytes(a: Fence, b: Fence): boolean {
+export function sameBytes(a: Fence, b: Fence): boolean {
   if (a === null || b === null) return a === b;
   return a.length === b.length && a.every((byte, index) => byte === b[index]);
 }

@@ -11,7 +11,7 @@ import { exposeSession } from "./internal.js";
 import { Log } from "./log.js";
 import { Listeners, type DeliveryQueue } from "./listeners.js";
 import { joinBytes, Writer, type Candidate, type WriterHost } from "./persist.js";
-import { takeOver } from "./segments.js";
+import { takeOver } from "./fence.js";
 import { readEvents, readLog, readSound, type Header } from "./stored.js";
 import { eventClass, URGENT } from "./event-types.js";
 import type { Rescrubbed } from "./rescrub.js";

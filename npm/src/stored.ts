@@ -33,7 +33,10 @@ export const memberText = (text: string, key: string): string | undefined => cal
 
 export async function readHeader(backend: KeyValueBackend, id: string): Promise<Header | null> {
   const bytes = await backend.get(keys.header(id));
-  if (bytes === null) return null;
+  return bytes === null ? null : parseHeader(bytes, id);
+}
+
+export function parseHeader(bytes: Uint8Array, id: string): Header {
   try {
     const text = decode(bytes);
     const { header, base, gone } = JSON.parse(text) as { header: unknown } & Omit<Header, "text">;

@@ -382,3 +382,40 @@ test("rescrubbing a session that is written at the same time loses nothing that 
     await again.dispose();
   }
 });
+
+test("a session that another program deletes stays deleted, whatever its writer still has", async () => {
+  for (const forked of [false, true]) {
+    const backend = memoryBackend();
+    const writers = await open(backend), others = await open(backend);
+    const session = writers.create("s1");
+    await session.appendDurable("user/message", { text: "one" });
+    if (forked) await writers.fork("s1", { id: "child" }).dispose();
+    await others.delete("s1");
+    const kept = forked ? backend.keys() : backend.keys().filter((key) => key.startsWith("m/"));
+    // A record that changed, one that can wait, an event, and the end of the session.
+    session.setTitle("brought back");
+    await assert.rejects(session.flush(), { code: "missing" });
+    await assert.rejects(session.appendDurable("user/message", { text: "two" }));
+    await session.dispose().catch(() => {});
+    await writers.dispose();
+    assert.deepEqual(backend.keys(), kept);
+    assert.deepEqual((await others.sessions()).map(({ id }) => id), forked ? ["child"] : []);
+    if (forked) assert.equal((await others.resume("child")).events[0].data.text, "one");
+    await others.dispose();
+  }
+});
+
+test("the record of a session that was taken over is not lost", async () => {
+  const backend = memoryBackend();
+  const one = await open(backend);
+  const session = one.create("s1");
+  await session.appendDurable("user/message", { text: "one" });
+  const two = await open(backend);
+  await (await two.resume("s1")).appendDurable("user/message", { text: "two" });
+  await one.updateRecord("s1", { thinking: "high" });
+  await session.flush();
+  const three = await open(backend);
+  assert.equal((await three.record("s1")).thinking, "high");
+  for (const store of [one, two, three]) await store.dispose().catch(() => {});
+  assert.deepEqual(await stored(backend, "s1"), ["one", "two"]);
+});
