@@ -13,7 +13,8 @@ import { Leases } from "./leases.js";
 import { Live, pageOf } from "./live.js";
 import { Bucket, tooMany } from "./rate.js";
 import { answerOf, Refusal, refusalOf } from "./refusal.js";
-import { printOf, Requests, usedForAnother } from "./requests.js";
+import { Once, type Carried, type Marks } from "./once.js";
+import { printOf, Requests } from "./requests.js";
 import { start } from "./start.js";
 import { attachmentOf, setAttachment, type Attachment } from "./sockets.js";
 import { Tasks, type Opened } from "./tasks.js";
@@ -25,15 +26,9 @@ const PAGE = 1_000;
 const PAGE_BYTES = 4 * 1024 * 1024;
 const LOOK_EVERY = 16;
 const WRITE_TURNS = 32;
-/** A row of the database holds at most 2 MB. */
-const MOST_KEPT = 500_000;
 const CLIENT_LENGTH = 128;
 
-/** A request that is carried out, and its answer for when it is sent again. */
-interface Carried { key: string; print: string; answer: string }
 interface Appended { events: Array<{ seq: number; id: string; at: number }>; replayed: boolean }
-/** What an event says of the request that it belongs to: its answer, or where that is to be looked for; null for other events. */
-type Marks = (event: SessionEvent) => Json | null;
 type NewEvents = Array<{ type: string; data: JsonValue }>;
 
 const tooManyEvents = (limit: number): Refusal => new Refusal(507, "quota", `a session has at most ${limit} events: continue it in another`);
@@ -56,6 +51,7 @@ export class SessionObject extends DurableObject<Env> {
   readonly #limits: Limits;
   readonly #database: KeyValueBackend;
   readonly #requests: Requests;
+  readonly #once: Once;
   readonly #live: Live;
   readonly #leases: Leases;
   readonly #tasks: Tasks;
@@ -71,10 +67,6 @@ export class SessionObject extends DurableObject<Env> {
   #opening: Promise<Session> | null = null;
   #turn: Promise<unknown> = Promise.resolve();
   #willReport = false;
-  /** Go into the transaction that stores the events they belong to. */
-  #unstored: Carried[] = [];
-  /** Requests that were begun and whose first event is to come: with that they are carried out, whatever happens to their answer. */
-  readonly #begun = new Set<{ key: string; print: string; marks: Marks }>();
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -82,6 +74,7 @@ export class SessionObject extends DurableObject<Env> {
     this.#limits = limitsOf(env);
     this.#database = durableObjectBackend({ sql: storage.sql, transactionSync: (work) => this.#atomically(work) });
     this.#requests = new Requests(storage.sql);
+    this.#once = new Once(this.#requests, async (turnAt) => this.#tasks.outcome(await this.#open(), turnAt));
     storage.sql.exec("CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID");
     for (const { name, value } of storage.sql.exec<{ name: string; value: string }>("SELECT name, value FROM facts")) {
       if (name === "owner") this.#owner = value;
@@ -115,7 +108,7 @@ export class SessionObject extends DurableObject<Env> {
         // Files, runs and merges are written through here too: the key belongs to the batch that puts the events where nothing was.
         const isNew = (key: string): boolean => batch.checks?.some((check) => check.key === key && check.equals === null) === true;
         const isFirst = (key: string): boolean => key === `s/${this.#id}/h` || (key.startsWith(`s/${this.#id}/e/`) && isNew(key));
-        const requests = batch.puts?.some(([key]) => isFirst(key)) === true ? this.#unstored.splice(0) : [];
+        const requests = batch.puts?.some(([key]) => isFirst(key)) === true ? this.#once.takeUnstored() : [];
         this.#write(() => void this.#database.transact(batch), puts("r/"), requests);
       },
     };
@@ -170,7 +163,7 @@ export class SessionObject extends DurableObject<Env> {
       const store = await SessionStore.open({ storage: { kind: "custom", backend: this.#backend() }, scrubbers: [{ builtin: "secrets" }], onWarning });
       store.on("session/event", (event: SessionEvent, session: Session) => {
         if (session.readOnly) this.#grown();
-        else this.#mark(event);
+        else this.#once.mark(event);
       });
       this.#store = store;
     }
@@ -223,8 +216,7 @@ export class SessionObject extends DurableObject<Env> {
   #forget(): void {
     this.#session = null;
     this.#store = null;
-    this.#unstored = [];
-    this.#begun.clear();
+    this.#once.forget();
     void this.#tasks.drop().catch(() => {});
   }
 
@@ -347,16 +339,15 @@ export class SessionObject extends DurableObject<Env> {
       case "GET messages": return Response.json({ messages: (await this.#open()).deriveMessages() });
       case "GET runs": return Response.json({ runs: await (await this.#openStore()).runs.listRuns({ sessionId: this.#id, limit: numberFrom(query, "limit", 50, 500) }) });
       case "GET files": return Response.json(await this.#files(query.get("path")));
-      case "DELETE ": return this.#once(request.headers.get("idempotency-key"), printOf("delete", new Uint8Array()), () => this.#serial(() => this.#delete()), 200);
+      case "DELETE ": return Response.json(await this.#once.carryOut(request.headers.get("idempotency-key"), printOf("delete", new Uint8Array()), () => this.#serial(() => this.#delete())));
     }
     if (request.method !== "POST") throw new Refusal(404, "not_found", "there is no such path");
     const bytes = await readBody(request, this.#limits.bodyBytes);
     const json = parseJson(bytes);
     const key = request.headers.get("idempotency-key") ?? optionalText(json, "request") ?? null;
     const print = printOf(what, bytes);
-    const once = (work: () => Promise<Json>, status = 200): Promise<Response> => this.#once(key, print, work, status);
-    /** Before the work: from the first event on that `marks` knows, the request is one that was carried out. */
-    const begins = (marks: Marks): void => void (key !== null && this.#begun.add({ key, print, marks }));
+    const once = async (work: () => Promise<Json>, status = 200): Promise<Response> => Response.json(await this.#once.carryOut(key, print, work), { status });
+    const begins = (marks: Marks): void => this.#once.begin(key, print, marks);
     switch (what) {
       case "": return once(() => this.#create(json, key === null ? null : { key, print }), 201);
       case "events": {
@@ -377,43 +368,6 @@ export class SessionObject extends DurableObject<Env> {
     throw new Refusal(404, "not_found", "there is no such path");
   }
 
-  /** The same key again gets the same answer. What is asked again while it is being carried out waits for it. */
-  async #once(key: string | null, print: string, work: () => Promise<Json>, status: number): Promise<Response> {
-    if (key === null) return Response.json(await work(), { status });
-    const under = this.#carrying.get(key);
-    if (under !== undefined && under.print !== print) throw usedForAnother();
-    if (under !== undefined) return Response.json(await under.doing, { status });
-    const known = this.#requests.find(key, print);
-    if (known !== null) return Response.json(await this.#known(JSON.parse(known) as Json), { status });
-    const doing = work().finally(() => {
-      this.#carrying.delete(key);
-      for (const begun of this.#begun) if (begun.key === key) this.#begun.delete(begun);
-    });
-    this.#carrying.set(key, { print, doing });
-    const answer = await doing;
-    const text = JSON.stringify(answer);
-    // One that is too long to be kept is made from the log, like that of a run which was cut off.
-    if (text.length <= MOST_KEPT) this.#requests.add(key, print, text);
-    return Response.json(answer, { status });
-  }
-  readonly #carrying = new Map<string, { print: string; doing: Promise<Json> }>();
-
-  /** The first event of a request that was begun: its key is stored in the same transaction. */
-  #mark(event: SessionEvent): void {
-    for (const begun of this.#begun) {
-      const answer = begun.marks(event);
-      if (answer === null) continue;
-      this.#begun.delete(begun);
-      this.#unstored.push({ key: begun.key, print: begun.print, answer: JSON.stringify(answer) });
-    }
-  }
-
-  /** A kept answer; of a run whose answer was lost only its first event is kept. */
-  async #known(answer: Json): Promise<Json> {
-    const first = answer["turnAt"];
-    return typeof first === "number" ? this.#tasks.outcome(await this.#open(), first) : answer;
-  }
-
   async #create(json: Json, carried: Pick<Carried, "key" | "print"> | null): Promise<Json> {
     const [title, cwd] = [optionalText(json, "title"), optionalText(json, "cwd")];
     return this.#serial(async () => {
@@ -423,13 +377,13 @@ export class SessionObject extends DurableObject<Env> {
         try {
           const session = store.create(this.#id, cwd === undefined ? {} : { meta: { cwd } });
           if (title !== undefined) session.setTitle(title);
-          if (carried !== null) this.#unstored.push({ ...carried, answer: JSON.stringify({ id: session.id, seq: session.seq }) });
+          if (carried !== null) this.#once.store({ ...carried, answer: JSON.stringify({ id: session.id, seq: session.seq }) });
           await session.flush();
           this.#session = session;
           return { id: session.id, seq: session.seq };
         } catch (thrown) {
           // The session may be there and its title not: who asks again with a better one is to get a session.
-          this.#unstored = [];
+          this.#once.takeUnstored();
           if (store.get(this.#id) !== undefined) await store.delete(this.#id);
           throw thrown;
         }
@@ -487,7 +441,7 @@ export class SessionObject extends DurableObject<Env> {
     this.#checkRoom(events.length, session);
     this.#wroteLast("host");
     const receipts = session.appendAll(events).map(({ seq, id, at }) => ({ seq, id, at }));
-    if (key !== null) this.#unstored.push({ key, print, answer: JSON.stringify(receipts) });
+    if (key !== null) this.#once.store({ key, print, answer: JSON.stringify(receipts) });
     try {
       await this.#stored(session);
     } catch (thrown) {
