@@ -1,9 +1,11 @@
 // Lists of sessions: order, pages, and what a sweep takes.
 import type { SessionSummary } from "../types/index.js";
+import { shown } from "./arguments.js";
+import { SessionLogError } from "./errors.js";
 import { reading, type Entry } from "./records.js";
 
 export interface SessionsOptions { sort?: string; order?: string; includeArchived?: boolean; projectRoot?: string; limit?: number; offset?: number }
-export interface SweepPolicy { maxAgeDays?: number; maxSessions?: number }
+export interface SweepPolicy { maxAgeDays?: number | null; maxSessions?: number | null }
 
 const DAY_MS = 86_400_000;
 
@@ -17,9 +19,17 @@ export function arrange(rows: SessionSummary[], options: SessionsOptions): Sessi
   return rows.slice(offset, options.limit === undefined ? undefined : offset + Math.max(0, options.limit));
 }
 
+/** A limit of a sweep; what is no limit at all would delete everything. */
+function limitOf(name: string, given: unknown, otherwise: number): number {
+  const limit = given ?? otherwise;
+  if (typeof limit === "number" && limit >= 0 && limit < Infinity) return limit;
+  throw new SessionLogError("invalid_argument", `${name} must be a number from 0 on, not ${shown(given)}`, { path: name });
+}
+
 /** Which sessions a sweep deletes: those that are too old, then, while there are too many, scratch and empty ones first, the oldest first. */
 export function sweepPlan(rows: Array<[string, Entry]>, live: number, policy: SweepPolicy, now: number): string[] {
-  const { maxAgeDays = 14, maxSessions = 500 } = policy;
+  const maxAgeDays = limitOf("maxAgeDays", policy.maxAgeDays, 14);
+  const maxSessions = limitOf("maxSessions", policy.maxSessions, 500);
   const known = rows.map(([id, entry]) => {
     const record = reading(entry);
     const updated = Date.parse(record.updatedAt);
