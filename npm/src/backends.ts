@@ -20,8 +20,8 @@ interface RawBackend {
 }
 interface Shape { name: string; sync?: boolean; maxValueBytes?: number; maxBatch?: number }
 
-/** A backend of ours, and whether what it acknowledges outlives the process. */
-export interface OpenedBackend { backend: KeyValueBackend; kind: string; durable: boolean; reason?: { code: SessionLogError["code"]; message: string } }
+/** A backend of ours, whether what it acknowledges outlives the process, and the name that tabs share it by. */
+export interface OpenedBackend { backend: KeyValueBackend; kind: string; durable: boolean; shared: string | null; reason?: { code: SessionLogError["code"]; message: string } }
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -56,7 +56,7 @@ function wrap(raw: RawBackend, shape: Shape): KeyValueBackend {
       return Promise.reject(toError(thrown));
     }
   };
-  return {
+  const backend: KeyValueBackend = {
     ...shape,
     get: (key) => guard(() => run<Uint8Array | null>(() => live().get(key))),
     list: (start, end, options) => guard(() => run<Entries>(() => live().list(start, end, options))),
@@ -68,6 +68,50 @@ function wrap(raw: RawBackend, shape: Shape): KeyValueBackend {
       return run<void>(() => raw.close());
     },
   };
+  ours.add(backend);
+  return backend;
+}
+
+/** Backends that answer as is expected of one: what they throw is an error of ours. */
+const ours = new WeakSet<KeyValueBackend>();
+/** What the locks and channels are named by that tabs share who have this store open; none where no other tab can reach it. */
+const sharedNames = new WeakMap<KeyValueBackend, string>();
+
+/** Says that `outer` keeps what it is given in `inner`: tabs share the one as they share the other. */
+export function sharesWith(inner: KeyValueBackend, outer: KeyValueBackend): KeyValueBackend {
+  const name = sharedNames.get(inner);
+  if (name !== undefined) sharedNames.set(outer, name);
+  return outer;
+}
+
+/** What a backend says of itself; it may learn some of that later. */
+const FACTS = ["name", "sync", "maxValueBytes", "maxBatch", "maxBatchBytes", "peers"] as const;
+
+/** A caller's own backend: whatever it throws or rejects with comes out as an error of ours. */
+function guarded(inner: KeyValueBackend): KeyValueBackend {
+  if (ours.has(inner)) return inner;
+  if (typeof inner?.transact !== "function") throw new SessionLogError("invalid_argument", "custom storage needs a backend with get, list and transact");
+  const guard = <T>(work: () => T | Promise<T>): T | Promise<T> => {
+    let out: T | Promise<T>;
+    try {
+      out = work();
+    } catch (thrown) {
+      const error = toError(thrown);
+      if (inner.sync === true) throw error;
+      return Promise.reject(error);
+    }
+    const isPromise = typeof (out as { then?: unknown } | null | undefined)?.then === "function";
+    return isPromise ? Promise.resolve(out).catch((thrown: unknown) => { throw toError(thrown); }) : out;
+  };
+  const outer = {
+    get: (key) => guard(() => inner.get(key)),
+    list: (start, end, options) => guard(() => inner.list(start, end, options)),
+    transact: (batch) => guard(() => inner.transact(batch)),
+    close: () => guard(() => inner.close?.()),
+  } as KeyValueBackend;
+  for (const fact of FACTS) Object.defineProperty(outer, fact, { enumerable: true, get: () => inner[fact] });
+  ours.add(outer);
+  return sharesWith(inner, outer);
 }
 
 /** What a store can do ahead of a batch that comes in the same turn. */
@@ -152,6 +196,7 @@ const openers: { [K in StorageSpec["kind"]]: (spec: Extract<StorageSpec, { kind:
     const onHandle = new OnHandle(raw as RawIndexedDb, isStrict);
     const backend = wrap(onHandle, { name: "indexeddb", maxValueBytes: 64 * MIB, maxBatch: 10_000 });
     onHandles.set(backend, onHandle);
+    sharedNames.set(backend, `sessionlog/indexeddb/${spec.name ?? ""}`);
     if (broke) broken.add(backend);
     return backend;
   },
@@ -161,21 +206,27 @@ const openers: { [K in StorageSpec["kind"]]: (spec: Extract<StorageSpec, { kind:
     const seen = call((m) => m.raw_local_storage_intent(prefix));
     if (seen !== undefined) await new Promise((resolve) => setTimeout(resolve, INTENT_MS));
     const raw = call((m) => m.raw_open_local_storage(prefix, seen)) as RawBackend;
-    return wrap(raw, { name: "localstorage", sync: true, maxValueBytes: 256 * KIB, maxBatch: 256 });
+    const backend = wrap(raw, { name: "localstorage", sync: true, maxValueBytes: 256 * KIB, maxBatch: 256 });
+    sharedNames.set(backend, `sessionlog/localstorage/${spec.prefix ?? ""}`);
+    return backend;
   },
   opfs: async (spec) => {
     const name = fileName(spec.name ?? "sessionlog");
     const inWorker = !hasSyncHandles() && canAskWorker();
     const raw = inWorker ? await openInWorker(name) : await run<RawBackend>(() => call((m) => m.raw_open_opfs(name)));
     // Not `sync`, although it is: an append would then wait for the disk every time.
-    return wrap(raw, { name: "opfs", maxValueBytes: 64 * MIB, maxBatch: 10_000 });
+    const backend = wrap(raw, { name: "opfs", maxValueBytes: 64 * MIB, maxBatch: 10_000 });
+    sharedNames.set(backend, `sessionlog/opfs/${spec.name ?? ""}`);
+    return backend;
   },
-  custom: (spec) => spec.backend,
+  custom: (spec) => guarded(spec.backend),
 };
 
 /** Opens the storage that `spec` names; rejects with `unavailable`, `blocked`, `timeout`, `locked`, `newer_format`. */
 export async function openBackend(spec: StorageSpec): Promise<KeyValueBackend> {
-  const opener = openers[spec.kind] as ((spec: StorageSpec) => Promise<KeyValueBackend> | KeyValueBackend) | undefined;
+  // What every object inherits is no kind of storage.
+  const isKind = Object.prototype.hasOwnProperty.call(openers, spec.kind);
+  const opener = (isKind ? openers[spec.kind] : undefined) as ((spec: StorageSpec) => Promise<KeyValueBackend> | KeyValueBackend) | undefined;
   if (opener === undefined) throw new SessionLogError("invalid_argument", `unknown kind of storage: ${String(spec.kind).slice(0, 80)}`);
   try {
     return await opener(spec);
@@ -220,11 +271,12 @@ const ABSENT: ReadonlySet<string> = new Set(["unavailable"]);
 export async function openOrMemory(spec: StorageSpec = defaultSpec()): Promise<OpenedBackend> {
   try {
     const backend = await openBackend(spec);
-    return { backend, kind: spec.kind, ...durability(spec.kind), ...(broken.has(backend) ? { reason: BROKEN } : {}) };
+    const shared = sharedNames.get(backend) ?? null;
+    return { backend, kind: spec.kind, shared, ...durability(spec.kind), ...(broken.has(backend) ? { reason: BROKEN } : {}) };
   } catch (thrown) {
     const error = toError(thrown);
     if (!ABSENT.has(error.code)) throw error;
     const backend = await openBackend({ kind: "memory" });
-    return { backend, kind: "memory", durable: false, reason: { code: error.code, message: error.message } };
+    return { backend, kind: "memory", shared: null, durable: false, reason: { code: error.code, message: error.message } };
   }
 }

@@ -1,5 +1,6 @@
 // Encryption at rest: a backend around a backend. Keys stay readable, values do not; without the CryptoKey they are noise.
 import type { KeyValueBackend } from "../types/index.js";
+import { sharesWith } from "./backends.js";
 import { SessionLogError } from "./errors.js";
 
 type Batch = Parameters<KeyValueBackend["transact"]>[0];
@@ -81,7 +82,7 @@ export function encrypted(inner: KeyValueBackend, secret: CryptoKey): KeyValueBa
   limit("maxValueBytes", OVERHEAD);
   limit("maxBatch", 0);
   limit("maxBatchBytes", OVERHEAD * (inner.maxBatch ?? 0));
-  return outer;
+  return sharesWith(inner, outer);
 }
 
 function same(a: Uint8Array, b: Uint8Array): boolean {

@@ -17,15 +17,29 @@ const BACKEND_CODES: ReadonlySet<unknown> = new Set<ErrorCode>([
   "conflict", "quota", "locked", "blocked", "timeout", "unavailable", "newer_format", "corrupt", "disposed", "storage", "invalid_argument",
 ]);
 
+/** What the module threw: its errors carry a code and, as JSON text, details. Errors of others may have members of these names too. */
+export function ofModule(thrown: unknown): SessionLogError | null {
+  try {
+    const { code, details, message } = (thrown ?? {}) as { code?: unknown; details?: unknown; message?: unknown };
+    if (typeof code !== "string" || !/^[a-z_]+$/.test(code) || typeof details !== "string" || !details.startsWith("{")) return null;
+    return new SessionLogError(code as ErrorCode, String(message), JSON.parse(details) as { [key: string]: JsonValue });
+  } catch {
+    return null;
+  }
+}
+
 /** Any thrown thing as a SessionLogError; what has no code of ours becomes `fallback`. */
 export function toError(thrown: unknown, fallback: ErrorCode = "storage"): SessionLogError {
-  if (thrown instanceof SessionLogError) return thrown;
-  const { code, details, message } = (thrown ?? {}) as { code?: unknown; details?: unknown; message?: unknown };
-  const text = typeof message === "string" ? message : String(thrown);
-  if (typeof code === "string" && typeof details === "string") {
-    return new SessionLogError(code as ErrorCode, text, JSON.parse(details) as { [key: string]: JsonValue });
+  try {
+    if (thrown instanceof SessionLogError) return thrown;
+    const ours = ofModule(thrown);
+    if (ours !== null) return ours;
+    const { code, name, message } = (thrown ?? {}) as { code?: unknown; name?: unknown; message?: unknown };
+    const text = typeof message === "string" ? message : String(thrown);
+    if (name === "QuotaExceededError" || name === "NS_ERROR_DOM_QUOTA_REACHED") return new SessionLogError("quota", text, {}, thrown);
+    return new SessionLogError(BACKEND_CODES.has(code) ? (code as ErrorCode) : fallback, text, {}, thrown);
+  } catch {
+    // Somebody's code may throw what cannot so much as be looked at.
+    return new SessionLogError(fallback, "something was thrown that cannot be read", {}, thrown);
   }
-  const { name } = (thrown ?? {}) as { name?: unknown };
-  if (name === "QuotaExceededError" || name === "NS_ERROR_DOM_QUOTA_REACHED") return new SessionLogError("quota", text, {}, thrown);
-  return new SessionLogError(BACKEND_CODES.has(code) ? (code as ErrorCode) : fallback, text, {}, thrown);
 }

@@ -1,6 +1,6 @@
 // The one place that talks to the module: start-up, errors, and what happens after an internal fault.
 import * as glue from "./glue.js";
-import { SessionLogError, toError } from "./errors.js";
+import { ofModule, SessionLogError } from "./errors.js";
 
 // Captured when the module is loaded: scripts in a sandbox run with this global taken away.
 const Trap = WebAssembly.RuntimeError;
@@ -62,8 +62,7 @@ export function call<T>(work: (module: typeof glue) => T): T {
       throw new SessionLogError("invalid_argument", thrown.message.slice(UNEXPECTED.length));
     }
     // What a caller's own function threw inside the call (a listener, a scrubber) goes through as it is.
-    const isOurs = typeof (thrown as { details?: unknown } | null)?.details === "string";
-    throw isOurs ? toError(thrown) : thrown;
+    throw ofModule(thrown) ?? thrown;
   }
 }
 

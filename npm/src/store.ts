@@ -35,17 +35,6 @@ const MAX_RECAP = 8_000;
 /** The last moment that a Date can hold. */
 const MAX_TIME = 8.64e15;
 
-/** Tabs share what the browser stores; a store of the caller's own relies on its conditional writes. */
-function sharedName(options: OpenOptions, storage: OpenedBackend): string | null {
-  const spec = options.storage;
-  switch (storage.kind) {
-    case "indexeddb":
-    case "opfs": return `sessionlog/${storage.kind}/${(spec as { name?: string } | undefined)?.name ?? ""}`;
-    case "localstorage": return `sessionlog/localstorage/${(spec as { prefix?: string } | undefined)?.prefix ?? ""}`;
-    default: return null;
-  }
-}
-
 function missing(id: string): SessionLogError {
   return new SessionLogError("missing", `the store has no session ${quote(id)}`, { id: quote(id) });
 }
@@ -84,7 +73,7 @@ export class SessionStore {
     this.#env = env;
     this.#storage = storage;
     this.#options = options;
-    this.#shared = sharedName(options, storage);
+    this.#shared = storage.shared;
     this.#channel = new Channel(this.#shared, storage.backend.peers, (id, seq) => this.#heard(id, seq));
     this.#library = new Library(storage.backend, this.#live as never, () => this.#now(), (code, message) => this.#warn(code, message));
     this.#blobs = new BlobStore(storage.backend, () => call(() => env.new_id()));
