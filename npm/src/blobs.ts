@@ -3,9 +3,8 @@
 import type { KeyValueBackend } from "../types/index.js";
 import type { Log } from "./log.js";
 import { SessionLogError, toError } from "./errors.js";
-import { joinBytes } from "./persist.js";
 import { call } from "./runtime.js";
-import { cutPuts } from "./segments.js";
+import { cutPuts, joinBytes } from "./segments.js";
 import type { Chain } from "./scrub.js";
 import { decode, encode } from "./stored.js";
 

@@ -1,13 +1,26 @@
 // Who may write a session: its fence names the writer's epoch, and who raises it takes the session over.
 import type { KeyValueBackend } from "../types/index.js";
 import { SessionLogError, toError } from "./errors.js";
-import { call } from "./runtime.js";
-import { keys, sameBytes, type Fence } from "./segments.js";
-import { parseHeader } from "./stored.js";
+import { keys, nextFence, sameBytes, type Batch, type Fence } from "./segments.js";
+import { parseHeader, type Header } from "./stored.js";
 
-/** The fence of a session's first writer. */
-export function firstFence(): Uint8Array {
-  return call((m) => m.raw_next_fence(undefined));
+/** So often a take-over is tried while others raise the fence too. */
+const TRIES = 8;
+
+/** What a writer knows of the session that it takes over. */
+export interface Claim {
+  /** The fence that it wrote under. */
+  own: Fence;
+  /** Fences of its own that it tried to put there after that one, without learning whether they are; more are added. */
+  tried: Uint8Array[];
+  /** The session; another one may have its id meanwhile. Null: it need not be in the store yet, and comes behind whatever is. */
+  header: Header | null;
+}
+
+export interface Taken {
+  fence: Uint8Array;
+  /** Whether the claim's fence was still in force, so that nobody else can have written or read since. */
+  unbroken: boolean;
 }
 
 /** Waits a while of chance, longer each time: writers that got into each other's way do not do so again. */
@@ -21,40 +34,61 @@ export function backOff(tries: number): Promise<void> {
  * this, not before. Loses a race with `conflict` only after several tries; `missing` when the session is gone.
  */
 export async function takeOver(backend: KeyValueBackend, id: string): Promise<Uint8Array> {
-  return (await takeOverFrom(backend, id, null)).fence;
+  return (await takeOverFrom(backend, id)).fence;
 }
 
-/**
- * The same, and says whether `own` was still in force, so that nobody else can have written or read since. A session that is
- * `isNew` need not be in the store yet.
- */
-export async function takeOverFrom(backend: KeyValueBackend, id: string, own: Fence, isNew = false): Promise<{ fence: Uint8Array; unbroken: boolean }> {
-  const key = keys.fence(id);
-  const headerKey = keys.header(id);
+/** The same for who has written the session before. */
+export async function takeOverFrom(backend: KeyValueBackend, id: string, claim?: Claim): Promise<Taken> {
   for (let tries = 0; ; tries++) {
-    const [held, header] = await Promise.all([backend.get(key), backend.get(headerKey)]);
-    // A fence that is raised for a session which is deleted meanwhile would be left behind, and its writer would go on.
-    if (isGone(header, id) && !isNew) throw new SessionLogError("missing", "the session is gone from the store", { id });
-    const next = call((m) => m.raw_next_fence(held ?? undefined));
+    const [held, header] = await Promise.all([backend.get(keys.fence(id)), backend.get(keys.header(id))]);
+    const { batch, ...taken } = raise(id, claim, held, header);
     try {
-      await backend.transact({ checks: [{ key, equals: held }, { key: headerKey, equals: header }], puts: [[key, next]] });
-      return { fence: next, unbroken: sameBytes(held, own) };
+      if (batch !== null) await backend.transact(batch);
+      return taken;
     } catch (thrown) {
       const error = toError(thrown);
-      if (error.code !== "conflict" || tries >= 8) throw error;
+      if (error.code !== "conflict" || tries >= TRIES) throw error;
       await backOff(tries);
-      // An acknowledgement that got lost looks like a conflict; an epoch that is ours alone cannot be told from it, so
-      // the next one is taken.
     }
   }
 }
 
-/** Whether there is no session under this header; one that cannot be read is somebody's all the same. */
-function isGone(header: Uint8Array | null, id: string): boolean {
-  if (header === null) return true;
-  try {
-    return parseHeader(header, id).gone === true;
-  } catch {
-    return false;
+/** The same where the store finishes before it returns. */
+export function takeOverNow(backend: KeyValueBackend, id: string, claim: Claim): Taken {
+  for (let tries = 0; ; tries++) {
+    const { batch, ...taken } = raise(id, claim, backend.get(keys.fence(id)) as Fence, backend.get(keys.header(id)) as Fence);
+    try {
+      if (batch !== null) void backend.transact(batch);
+      return taken;
+    } catch (thrown) {
+      const error = toError(thrown);
+      if (error.code !== "conflict" || tries >= TRIES) throw error;
+    }
   }
 }
+
+/** What raises the fence that is `held`: nothing when it is one of the claim's own whose answer was lost. */
+function raise(id: string, claim: Claim | undefined, held: Fence, header: Fence): Taken & { batch: Batch | null } {
+  // A fence that is raised for a session which is deleted meanwhile would be left behind, and its writer would go on.
+  if (header === null ? claim?.header !== null : !isStill(header, id, claim?.header)) throw isGone(id);
+  const { own = null, tried = [] } = claim ?? {};
+  if (held !== null && tried.some((fence) => sameBytes(fence, held))) return { fence: held, unbroken: true, batch: null };
+  const fence = nextFence(held);
+  const unbroken = sameBytes(held, own);
+  // Only a try that followed on our own fence says, should it stand there later, that nobody came in between.
+  if (unbroken) tried.push(fence);
+  const checks = [{ key: keys.fence(id), equals: held }, { key: keys.header(id), equals: header }];
+  return { fence, unbroken, batch: { checks, puts: [[keys.fence(id), fence]] } };
+}
+
+/** Whether there is a session under this header, and that one if it is known; a header that cannot be read is somebody's all the same. */
+export function isStill(header: Uint8Array, id: string, known?: Header | null): boolean {
+  try {
+    const { text, gone } = parseHeader(header, id);
+    return gone !== true && (known?.text ?? text) === text;
+  } catch {
+    return true;
+  }
+}
+
+export const isGone = (id: string): SessionLogError => new SessionLogError("missing", "the session is gone from the store", { id });

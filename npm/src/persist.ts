@@ -5,7 +5,7 @@ import { writeComes, type Ahead } from "./backends.js";
 import { SessionLogError, toError } from "./errors.js";
 import { backOff, firstFence, takeOverFrom } from "./fence.js";
 import { call } from "./runtime.js";
-import { formatRecord, keys, eraseLast, mergeSmall, replaceRun, segmentBatches, segmentPuts, SMALL, type Batch, type Put } from "./segments.js";
+import { formatRecord, keys, eraseLast, joinBytes, joinLines, mergeSmall, replaceRun, segmentBatches, segmentPuts, SMALL, type Batch, type Put } from "./segments.js";
 import { encodeCheckpoint, encodeHeader, readLog, type Header } from "./stored.js";
 import { WriteBehind, type WriteOutcome, type WriteStep } from "./write-behind.js";
 
@@ -20,6 +20,8 @@ const MERGED = 1024 * 1024;
 
 /** A record that can wait is written this often at most. */
 const RECORD_MS = 500;
+/** After so many reloads that changed nothing the callers are told, and the next one waits. */
+const MOST_FRUITLESS = 8;
 /** So often a record is put again after another writer raised the fence. */
 const RECORD_TRIES = 3;
 
@@ -93,6 +95,8 @@ export class Writer {
   #isMergeOwed: boolean;
   /** Writes in a row that another writer was faster than. */
   #conflicts = 0;
+  /** Reloads in a row that found neither another writer nor anything new. */
+  #fruitless = 0;
   #mergeFrom = 0;
   /** Ids of events that were taken back without the store having said that it does not hold them. */
   #doubtful = new Set<string>();
@@ -461,6 +465,7 @@ export class Writer {
     }
     this.#isNew = false;
     this.#conflicts = 0;
+    this.#fruitless = 0;
     this.lastError = null;
     this.#flushes++;
     this.#done("stored");
@@ -485,6 +490,10 @@ export class Writer {
     const { id, log, backend } = this.#host;
     try {
       if (this.#conflicts > 1) await backOff(this.#conflicts);
+      if (this.#fruitless >= MOST_FRUITLESS) {
+        this.#fruitless--;
+        throw new SessionLogError("corrupt", "the store refuses what comes next although nobody else has written", { id });
+      }
       const { fence, unbroken } = await this.#takeOver();
       // Whoever took over in between may have built on what is in doubt: then it stays.
       if (this.#doubtful.size > 0 && unbroken) await eraseLast(backend, id, fence, this.#doubtful, this.durable);
@@ -501,8 +510,9 @@ export class Writer {
       const candidate = unseen === 0 ? null : idOf(visible);
       const ours = new Set<string>();
       for (let seq = from; seq < visible; seq++) ours.add(idOf(seq));
-      const joined = joinBytes(stored.lines);
-      const to = call(() => log.raw.rebase(from, joined));
+      const joined = joinLines(stored.lines);
+      const to = call(() => log.raw.rebase(from, joined, stored.end));
+      this.#fruitless = to > from || !unbroken ? 0 : this.#fruitless + 1;
       const isStored = candidate !== null && call(() => log.raw.seq_of(candidate)) < to;
       if (candidate !== null) ours.add(candidate);
       // An admitted event is the last of the log, stored or not.
@@ -626,16 +636,4 @@ export class Writer {
   free(): void {
     this.#machine.free();
   }
-}
-
-export function joinBytes(all: Uint8Array[]): Uint8Array {
-  const parts = all.filter((part) => part.length > 0);
-  if (parts.length === 1) return parts[0] as Uint8Array;
-  const out = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    out.set(part, at);
-    at += part.length;
-  }
-  return out;
 }

@@ -2,10 +2,9 @@
 import type { KeyValueBackend, Scrubber } from "../types/index.js";
 import type { Log } from "./log.js";
 import { SessionLogError } from "./errors.js";
-import { joinBytes } from "./persist.js";
 import { call } from "./runtime.js";
 import { Chain } from "./scrub.js";
-import { keys, replaceSegment, segmentPuts } from "./segments.js";
+import { joinBytes, keys, replaceSegment, segmentPuts } from "./segments.js";
 import { decode, encode, type Header } from "./stored.js";
 
 /** One session, live or not, as a rescrub needs it. */

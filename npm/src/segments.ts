@@ -42,6 +42,17 @@ export function formatRecord(): Uint8Array {
   return call((m) => m.raw_format_record());
 }
 
+/** How far a fence is raised by chance: no two writers make the same one, and each knows its own again when an answer was lost. */
+const STEP = 2 ** 32;
+/** A session's first goes further: one that is deleted and made anew shares no fence with the old one. */
+const FIRST = 2 ** 48;
+
+/** A fence above `held`. */
+export function nextFence(held: Fence): Uint8Array {
+  const step = 1 + Math.floor(Math.random() * (held === null ? FIRST : STEP));
+  return call((m) => m.raw_next_fence(held ?? undefined, step));
+}
+
 export function sameBytes(a: Fence, b: Fence): boolean {
   if (a === null || b === null) return a === b;
   return a.length === b.length && a.every((byte, index) => byte === b[index]);
@@ -112,6 +123,18 @@ export async function replaceSegment(backend: KeyValueBackend, checks: Check[], 
   throw new SessionLogError("busy", "the session is written too fast to be stored anew: try again later");
 }
 
+export function joinBytes(all: Uint8Array[]): Uint8Array {
+  const parts = all.filter((part) => part.length > 0);
+  if (parts.length === 1) return parts[0] as Uint8Array;
+  const out = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    out.set(part, at);
+    at += part.length;
+  }
+  return out;
+}
+
 /** The first piece of a segment, and the others when it is over the backend's limit. */
 export function segmentPuts(backend: KeyValueBackend, id: string, firstSeq: number, lines: Uint8Array): [Put, ...Put[]] {
   const limit = backend.maxValueBytes ?? 2 ** 31;
@@ -131,16 +154,20 @@ export async function writeSegment(backend: KeyValueBackend, id: string, fence: 
 export async function eraseLast(backend: KeyValueBackend, id: string, fence: Uint8Array, ids: ReadonlySet<string>, fromSeq: number): Promise<void> {
   let last: Segment | null = null;
   for await (const segment of readSegments(backend, id, fromSeq)) last = segment;
-  if (last === null || !last.whole) return;
-  const start = last.lines.lastIndexOf(10, last.lines.length - 2) + 1;
-  const found = /^\{"seq":\d+,"id":"([0-9a-f]{16})"/.exec(new TextDecoder().decode(last.lines.subarray(start, start + 64)));
-  if (found === null || !ids.has(found[1] as string)) return;
-  const key = keys.segment(id, last.firstSeq);
+  const kept = last === null ? null : withoutLast(last, ids);
+  if (last === null || kept === null) return;
   const checks = [{ key: keys.fence(id), equals: fence }];
-  if (start === 0) return void (await backend.transact({ checks, deletes: [key] }));
+  if (kept.length === 0) return void (await backend.transact({ checks, deletes: [keys.segment(id, last.firstSeq)] }));
   // Shorter than what stood there, but perhaps still longer than one value.
-  const puts = segmentPuts(backend, id, last.firstSeq, last.lines.slice(0, start));
+  const puts = segmentPuts(backend, id, last.firstSeq, kept);
   await replaceSegment(backend, checks, async () => ({ puts, deletes: [] }));
+}
+
+/** The lines of a segment without its last event when that is one of `ids`; null when it is not. */
+export function withoutLast({ lines, whole }: Segment, ids: ReadonlySet<string>): Uint8Array | null {
+  const start = lines.lastIndexOf(10, lines.length - 2) + 1;
+  const found = /^\{"seq":\d+,"id":"([0-9a-f]{16})"/.exec(new TextDecoder().decode(lines.subarray(start, start + 64)));
+  return whole && found !== null && ids.has(found[1] as string) ? lines.slice(0, start) : null;
 }
 
 /** The segment that holds `seq`, or the last one before it. */
@@ -177,6 +204,18 @@ export async function* readSegments(backend: KeyValueBackend, id: string, fromSe
   }
 }
 
+/** The lines of a segment, the last one ended too: what is put behind a torn one would be torn with it. */
+function ended(lines: Uint8Array): Uint8Array {
+  if (lines.length === 0 || lines[lines.length - 1] === 10) return lines;
+  const out = new Uint8Array(lines.length + 1);
+  out.set(lines);
+  out[lines.length] = 10;
+  return out;
+}
+
+/** The lines of several segments, one behind the other. */
+export const joinLines = (segments: readonly Uint8Array[]): Uint8Array => joinBytes(segments.map(ended));
+
 /**
  * Merges one long run of small segments, if there is one; what the log says does not change. The epoch is raised with it, so
  * that no write or merge that was sent before can arrive after it: returns the new fence, or the old one when there was
@@ -184,7 +223,7 @@ export async function* readSegments(backend: KeyValueBackend, id: string, fromSe
  */
 export async function mergeSmall(backend: KeyValueBackend, id: string, fence: Uint8Array, fromSeq = 0): Promise<{ fence: Uint8Array; next: number }> {
   const found: Segment[] = [];
-  for await (const segment of readSegments(backend, id, fromSeq)) found.push(segment);
+  for await (const segment of readSegments(backend, id, fromSeq)) found.push({ ...segment, lines: ended(segment.lines) });
   // Where a run may begin that grows with what is written from now on: there is no need to read what lies before it again.
   let tail = found.length;
   while (tail > 0 && (found[tail - 1] as Segment).lines.length < SMALL) tail--;
@@ -194,12 +233,7 @@ export async function mergeSmall(backend: KeyValueBackend, id: string, fence: Ui
   const [from, to] = call((m) => m.raw_merge_plan(new Float64Array(found.map((s) => s.firstSeq)), new Float64Array(found.map((s) => s.lines.length)), limit));
   if (from === undefined || to === undefined) return { fence, next };
   const run = found.slice(from, Math.min(to, from + (backend.maxBatch ?? MAX_BATCH) - 2));
-  const lines = new Uint8Array(run.reduce((sum, segment) => sum + segment.lines.length, 0));
-  let at = 0;
-  for (const segment of run) {
-    lines.set(segment.lines, at);
-    at += segment.lines.length;
-  }
+  const lines = joinBytes(run.map((segment) => segment.lines));
   const raised = await replaceRun(backend, id, fence, run.map((segment) => segment.firstSeq), lines);
   // There may be another run behind this one.
   return { fence: raised, next: (run[0] as Segment).firstSeq };
@@ -209,7 +243,7 @@ export async function mergeSmall(backend: KeyValueBackend, id: string, fence: Ui
 export async function replaceRun(backend: KeyValueBackend, id: string, fence: Uint8Array, firstSeqs: number[], lines: Uint8Array): Promise<Uint8Array> {
   const segmentKeys = firstSeqs.map((firstSeq) => keys.segment(id, firstSeq));
   const [head, second] = segmentKeys as [string, string];
-  const raised = call((m) => m.raw_next_fence(fence));
+  const raised = nextFence(fence);
   const batch: RangedBatch = {
     checks: [{ key: keys.fence(id), equals: fence }],
     deletes: segmentKeys.slice(1),

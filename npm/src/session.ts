@@ -10,9 +10,10 @@ import { SessionLogError, toError } from "./errors.js";
 import { exposeSession } from "./internal.js";
 import { Log } from "./log.js";
 import { Listeners, type DeliveryQueue } from "./listeners.js";
-import { joinBytes, Writer, type Candidate, type WriterHost } from "./persist.js";
+import { Writer, type Candidate, type WriterHost } from "./persist.js";
 import { takeOver } from "./fence.js";
-import { readEvents, readLog, readSound, type Header } from "./stored.js";
+import { joinLines } from "./segments.js";
+import { padTo, readEvents, readLog, readSound, type Header } from "./stored.js";
 import { eventClass, URGENT } from "./event-types.js";
 import type { Rescrubbed } from "./rescrub.js";
 import { call } from "./runtime.js";
@@ -593,8 +594,9 @@ export class Session {
   async #takeIn(): Promise<void> {
     const stored = await readLog(this.#home.backend, this.id, Infinity, this.#visible);
     if (stored === null || this.disposed) return;
-    const joined = joinBytes(stored.lines);
+    const joined = joinLines(stored.lines);
     call(() => this.#log.raw.load_again(joined));
+    padTo(this.#log.raw, stored.end);
     const from = this.#visible;
     const to = call(() => this.#log.raw.len());
     this.#writer.durable = to;

@@ -372,7 +372,7 @@ export class SessionStore {
     const stored = await readLog(this.#storage.backend, id);
     if (stored === null || stored.header.gone === true) throw missing(id);
     const raw = call(() => this.#env.open(stored.header.text));
-    loadLines(raw, stored.lines);
+    loadLines(raw, stored.lines, stored.end);
     return { raw, stored };
   }
 
@@ -384,7 +384,7 @@ export class SessionStore {
     const { stored, first, compacted } = end;
     const { text } = stored.header;
     const raw = call(() => this.#env.open(text, undefined, first));
-    loadLines(raw, stored.lines);
+    loadLines(raw, stored.lines, stored.end);
     // Lines that cannot be read, or a rewind to before the compaction: then it takes the whole log.
     if (call(() => raw.event_id(compacted)) === undefined || call(() => raw.is_rewound_before(compacted))) {
       raw.free();
@@ -408,6 +408,8 @@ export class SessionStore {
   #reportDamage(raw: RawSession, id: string): void {
     const damaged = JSON.parse(call(() => raw.damaged())) as Array<{ line: number; bytes: number }>;
     for (const { line, bytes } of damaged) this.#warn("corrupt", `session ${id}: line ${line} (${bytes} bytes) cannot be read; it is kept`);
+    const lost = (JSON.parse(call(() => raw.events_of("session/lost"))) as unknown[]).length - damaged.length;
+    if (lost > 0) this.#warn("corrupt", `session ${id}: ${lost} events are missing from the store`);
   }
 
   fork(sourceId: string, options: Boundary & { id?: string } = {}): Session {
@@ -657,7 +659,7 @@ export class SessionStore {
     if (stored === null) return;
     const raw = call(() => this.#env.open(stored.header.text));
     try {
-      loadLines(raw, stored.lines);
+      loadLines(raw, stored.lines, stored.end);
       const announce = async (scrubber: string, events: number) => {
         const at = call(() => raw.len());
         call(() => raw.append("session/rescrubbed", JSON.stringify({ scrubber, events }), this.#now()));

@@ -1,6 +1,6 @@
 // A session's log as the store has it: its header, the lines of its base when it was forked, and its own.
 import type { KeyValueBackend, SessionEvent } from "../types/index.js";
-import { SessionLogError } from "./errors.js";
+import { SessionLogError, toError } from "./errors.js";
 import type { RawSession } from "./glue.js";
 import { call } from "./runtime.js";
 import { deleteSession, keys, readSegments } from "./segments.js";
@@ -18,6 +18,8 @@ export interface Header {
 export interface StoredLog {
   header: Header;
   lines: Uint8Array[];
+  /** So many events are there at least, whether they can be read or not: the last segment has one. */
+  end: number;
 }
 
 export const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -73,33 +75,41 @@ export async function readEnd(backend: KeyValueBackend, id: string): Promise<{ s
   const [header, checkpoint] = await Promise.all([readHeader(backend, id), readCheckpoint(backend, id)]);
   if (header === null || checkpoint === null || checkpoint.from < LONG || checkpoint.from < (header.base?.count ?? 0)) return null;
   let first = -1;
+  let end = 0;
   const lines: Uint8Array[] = [];
   for await (const segment of readSegments(backend, id, checkpoint.from)) {
     if (first < 0) first = segment.firstSeq;
+    end = segment.firstSeq + 1;
     lines.push(segment.lines);
   }
   const isThere = first > 0 && first <= checkpoint.from;
-  return isThere ? { stored: { header, lines }, first, compacted: checkpoint.seq } : null;
+  return isThere ? { stored: { header, lines, end }, first, compacted: checkpoint.seq } : null;
 }
 
-/** Reads a session's lines up to `upto`, those of its base first, from the segment that holds `start`; null when there is no such session. */
-export async function readLog(backend: KeyValueBackend, id: string, upto = Infinity, start = 0): Promise<StoredLog | null> {
+/**
+ * Reads a session's lines up to `upto`, those of its base first, from the segment that holds `start`; null when there is no such
+ * session. `forks` are those that are read through this one.
+ */
+export async function readLog(backend: KeyValueBackend, id: string, upto = Infinity, start = 0, forks: readonly string[] = []): Promise<StoredLog | null> {
   const header = await readHeader(backend, id);
   if (header === null) return null;
   const lines: Uint8Array[] = [];
   let from = start;
+  let end = Math.min(header.base?.count ?? 0, upto);
   if (header.base !== undefined && start < header.base.count) {
     from = header.base.count;
     const count = Math.min(from, upto);
-    const base = await readLog(backend, header.base.id, count, start);
+    const read = [...forks, id];
+    const base = read.includes(header.base.id) ? null : await readLog(backend, header.base.id, count, start, read);
     if (base === null) throw new SessionLogError("corrupt", "the first events of the session are missing from the store", { id, base: header.base.id });
     lines.push(...cutLines(base.lines, count));
   }
   for await (const segment of readSegments(backend, id, from)) {
     if (segment.firstSeq >= upto) break;
+    end = segment.firstSeq + 1;
     lines.push(segment.lines);
   }
-  return { header, lines };
+  return { header, lines, end };
 }
 
 /** How many segments are taken in before others get their turn. */
@@ -123,8 +133,8 @@ export async function readUpto(backend: KeyValueBackend, id: string, header: Hea
 /** Lines enter the module in pieces of about this size: its memory never shrinks again. */
 const PIECE_BYTES = 1 << 20;
 
-/** Takes stored lines into the log of `raw`, part by part; each begins with a line of its own. */
-export function loadLines(raw: RawSession, parts: readonly Uint8Array[]): void {
+/** Takes stored lines into the log of `raw`, part by part; each begins with a line of its own. Events up to `end` that cannot be read keep their numbers. */
+export function loadLines(raw: RawSession, parts: readonly Uint8Array[], end = 0): void {
   let number = 1;
   for (const part of parts) {
     for (let from = 0; from < part.length; ) {
@@ -137,6 +147,14 @@ export function loadLines(raw: RawSession, parts: readonly Uint8Array[]): void {
       from = to;
     }
   }
+  padTo(raw, end);
+}
+
+/** Gives the events up to `end` that could not be read a place each, so that nothing is written where they stand. */
+export function padTo(raw: RawSession, end: number): void {
+  call(() => {
+    if (raw.len() < end) raw.pad(end);
+  });
 }
 
 /** All lines of a log as bytes, taken out of the module in pieces for the same reason. */
@@ -171,7 +189,7 @@ export function readSound<T>(raw: RawSession, warn: Warn, read: () => T): T {
 const NEWLINE = 10;
 
 /** Drops lines from seq `count` on; a segment may reach beyond a fork's boundary. */
-function cutLines(segments: Uint8Array[], count: number): Uint8Array[] {
+export function cutLines(segments: Uint8Array[], count: number): Uint8Array[] {
   const last = segments[segments.length - 1];
   if (last === undefined) return segments;
   for (let from = 0; ; ) {
@@ -190,28 +208,35 @@ export async function attachedTo(backend: KeyValueBackend, id: string): Promise<
   return (await backend.list(start, `s/${id}/b0`, { keysOnly: true })).map(([key]) => key.slice(start.length));
 }
 
+/** What a store knows of its ids: which stand in the backend, and whose events a session reads that need not be stored yet. */
+export interface KnownIds { taken: Set<string>; isBase(id: string): boolean }
+
 /**
  * Removes a session; what its forks still read stays until the last of them goes. Returns the blobs that may be used by nobody
  * any more.
  */
-export async function eraseSession(backend: KeyValueBackend, id: string, header: Header | null): Promise<string[]> {
-  if (header !== null && (await hasForks(backend, id))) {
+export async function eraseSession(backend: KeyValueBackend, id: string, header: Header | null, known: KnownIds): Promise<string[]> {
+  known.taken.add(id);
+  if (header !== null && (known.isBase(id) || (await hasForks(backend, id)))) {
     await backend.transact({ puts: [[keys.header(id), encodeHeader({ ...header, gone: true })]], deletes: [keys.record(id)] });
     return [];
   }
   const attached = await attachedTo(backend, id);
   await deleteSession(backend, id, [keys.record(id)]);
+  known.taken.delete(id);
   const base = header?.base?.id;
   const parent = base === undefined ? null : await readHeader(backend, base);
-  return base !== undefined && parent?.gone === true ? [...attached, ...(await eraseSession(backend, base, parent))] : attached;
+  return base !== undefined && parent?.gone === true ? [...attached, ...(await eraseSession(backend, base, parent, known))] : attached;
 }
 
 async function hasForks(backend: KeyValueBackend, id: string): Promise<boolean> {
   for (const [key] of await backend.list(...keys.below("s/"), { keysOnly: true })) {
     const other = /^s\/([^/]+)\/h$/.exec(key)?.[1];
     if (other === undefined || other === id) continue;
-    const found = await readHeader(backend, other).catch(() => null);
-    if (found?.base?.id === id) return true;
+    const found = await readHeader(backend, other).catch((thrown: unknown) => toError(thrown));
+    if (found instanceof SessionLogError && found.code !== "corrupt") throw found;
+    // Whose header cannot be read may be a fork of any.
+    if (found instanceof SessionLogError || found?.base?.id === id) return true;
   }
   return false;
 }

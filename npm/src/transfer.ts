@@ -3,9 +3,9 @@ import type { EventType, ExportFormat } from "../types/index.js";
 import type { RawSession } from "./glue.js";
 import { SessionLogError } from "./errors.js";
 import { splitBlobs, type ExportedBlob } from "./blobs.js";
-import { joinBytes } from "./persist.js";
 import { encodeEntry, type Entry } from "./records.js";
 import { call } from "./runtime.js";
+import { joinBytes } from "./segments.js";
 import type { Session } from "./session.js";
 import { decode, encode, linesOf, memberText } from "./stored.js";
 

@@ -184,15 +184,15 @@ impl RawSession {
     /// Fills up to `len` with placeholders for events that were lost.
     pub fn pad(&self, len: f64) -> std::result::Result<(), JsValue> {
         let salt: Salt = self.env.take()?;
-        self.session.borrow_mut().pad(len as u64, salt);
+        self.session.borrow_mut().pad_lost(len as u64, salt);
         Ok(())
     }
 
-    /// Takes in what another writer stored from `from` on, and puts the events that stood there after it. Returns how many
-    /// events the store holds.
-    pub fn rebase(&self, from: f64, lines: &[u8]) -> std::result::Result<f64, JsValue> {
+    /// Takes in what another writer stored from `from` on, up to `end` at least, and puts the events that stood there after it.
+    /// Returns how many events the store holds.
+    pub fn rebase(&self, from: f64, lines: &[u8], end: f64) -> std::result::Result<f64, JsValue> {
         let salt: Salt = self.env.take()?;
-        let stored = self.session.borrow_mut().rebase(from as u64, lines, || salt);
+        let stored = self.session.borrow_mut().rebase(from as u64, lines, end as u64, || salt);
         self.recount();
         Ok(stored as f64)
     }

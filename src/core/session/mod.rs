@@ -237,6 +237,15 @@ impl Session {
         self.log.digest(len - 1);
     }
 
+    /// The same for a number that only the store names: one from nowhere is passed over.
+    pub fn pad_lost(&mut self, len: u64, salt: Salt) {
+        let count = len.saturating_sub(self.log.len());
+        if count <= self.room {
+            self.room -= count;
+            self.pad(len, salt);
+        }
+    }
+
     /// Takes out events whose payload is not JSON after all, and lists their lines as damaged; returns how many there were.
     ///
     /// Lines of our own form are loaded without a look into the payload, so damage that keeps their length shows only when
@@ -279,11 +288,12 @@ impl Session {
 
     /// Takes in what another writer stored from `from` on, and puts the events that stood there after it.
     ///
-    /// Returns how many events the store holds. An event of ours that is among them is not put in again.
-    pub fn rebase(&mut self, from: u64, stored: &[u8], salt: impl FnMut() -> Salt) -> u64 {
+    /// Returns how many events the store holds, at least `end`. An event of ours that is among them is not put in again.
+    pub fn rebase(&mut self, from: u64, stored: &[u8], end: u64, mut salt: impl FnMut() -> Salt) -> u64 {
         let ours: Vec<OwnedEvent> = self.log.range(from, self.log.len()).map(|e| self.own(&e)).collect();
         self.truncate(from);
-        self.load_again(stored, salt);
+        self.load_again(stored, &mut salt);
+        self.pad_lost(end, salt());
         let held = self.log.len();
         let stored: SortedMap<_, ()> = self.log.range(from, self.log.len()).map(|e| (e.id, ())).collect();
         for event in ours.iter().filter(|e| !stored.contains_key(&e.id)) {

@@ -218,7 +218,7 @@ fn a_rebase_puts_ours_after_theirs_and_nothing_twice() {
     put(&mut theirs, 50, r#"{"text":"x"}"#);
     put(&mut ours, 60, r#"{"text":"y"}"#);
     put(&mut ours, 50, r#"{"text":"x"}"#);
-    ours.rebase(1, theirs.lines(1, 2).as_bytes(), || [0; 16]);
+    ours.rebase(1, theirs.lines(1, 2).as_bytes(), 2, || [0; 16]);
     let texts: Vec<_> = ours.log().iter().map(|e| e.data.to_owned()).collect();
     assert_eq!(texts, [r#"{"text":"0"}"#, r#"{"text":"x"}"#, r#"{"text":"y"}"#]);
     assert_eq!(ours.verify(), None);
