@@ -50,7 +50,13 @@ const FIRST = 2 ** 48;
 /** A fence above `held`. */
 export function nextFence(held: Fence): Uint8Array {
   const step = 1 + Math.floor(Math.random() * (held === null ? FIRST : STEP));
-  return call((m) => m.raw_next_fence(held ?? undefined, step));
+  try {
+    return call((m) => m.raw_next_fence(held ?? undefined, step));
+  } catch (thrown) {
+    // One that cannot be read may have been any: what comes after it begins anew.
+    if (toError(thrown).code !== "corrupt") throw thrown;
+    return nextFence(null);
+  }
 }
 
 export function sameBytes(a: Fence, b: Fence): boolean {
