@@ -18,6 +18,19 @@ interface Head {
   used: string;
 }
 
+/** What stands under a blob's key: null instead of a head that cannot be read. */
+interface Found { bytes: Uint8Array; head: Head | null }
+
+function readHead(bytes: Uint8Array): Head | null {
+  try {
+    const head = JSON.parse(decode(bytes)) as Partial<Head> | null;
+    const isSound = typeof head?.type === "string" && typeof head.tag === "string" && Number.isSafeInteger(head.pieces);
+    return isSound ? (head as Head) : null;
+  } catch {
+    return null;
+  }
+}
+
 const PIECE_BYTES = 1 << 20;
 const BATCH = 32;
 /** Enough of a file to tell what it is. */
@@ -26,12 +39,12 @@ const HEAD_BYTES = 24;
 const below = (prefix: string): [string, string] => [`${prefix}/`, `${prefix}0`];
 const headKey = (name: string): string => `b/${name}`;
 const refKey = (id: string, name: string): string => `s/${id}/b/${name}`;
-const pieceKey = (name: string, tag: string, i: number): string => `b/${name}/${tag}/${String(i).padStart(8, "0")}`;
+const pieceKey = (name: string, tag: string, i: number | ""): string => `b/${name}/${tag}/${i === "" ? i : String(i).padStart(8, "0")}`;
 const isConflict = (thrown: unknown): boolean => toError(thrown).code === "conflict";
 
 export const nameOfBlob = (bytes: Uint8Array): string => call((m) => m.raw_blob_name(bytes));
 
-function base64Of(bytes: Uint8Array): string {
+export function base64Of(bytes: Uint8Array): string {
   let out = "";
   for (let at = 0; at < bytes.length; at += 0x6000) out += btoa(String.fromCharCode(...bytes.subarray(at, at + 0x6000)));
   return out;
@@ -67,9 +80,9 @@ export class BlobStore {
     this.#newId = newId;
   }
 
-  async #head(name: string): Promise<{ bytes: Uint8Array; head: Head } | null> {
+  async #head(name: string): Promise<Found | null> {
     const bytes = await this.#backend.get(headKey(name));
-    return bytes === null ? null : { bytes, head: JSON.parse(decode(bytes)) as Head };
+    return bytes === null ? null : { bytes, head: readHead(bytes) };
   }
 
   /** Stores bytes for a session, once however many attach them. */
@@ -78,8 +91,10 @@ export class BlobStore {
     for (let tries = 0; ; tries++) {
       try {
         const found = await this.#head(name);
-        if (found === null) await this.#write(id, name, bytes, type);
-        else await this.#use(id, name, found);
+        const head = found?.head ?? null;
+        // One that has lost something has all of it again when the same bytes are put.
+        if (found === null || head === null || (await this.#read(name, head)) === null) await this.#write(id, name, bytes, type, found?.bytes ?? null);
+        else await this.#use(id, name, found.bytes, head);
         return name;
       } catch (thrown) {
         // Another session attached or removed it at the same time.
@@ -88,12 +103,13 @@ export class BlobStore {
     }
   }
 
-  async #use(id: string, name: string, { bytes, head }: { bytes: Uint8Array; head: Head }): Promise<void> {
+  async #use(id: string, name: string, bytes: Uint8Array, head: Head): Promise<void> {
     const next = encode(JSON.stringify({ ...head, used: this.#newId() }));
     await this.#backend.transact({ checks: [{ key: headKey(name), equals: bytes }], puts: [[headKey(name), next], [refKey(id, name), encode("{}")]] });
   }
 
-  async #write(id: string, name: string, bytes: Uint8Array, type: string): Promise<void> {
+  /** `before` is the head that it takes the place of. */
+  async #write(id: string, name: string, bytes: Uint8Array, type: string, before: Uint8Array | null): Promise<void> {
     const tag = this.#newId();
     const size = Math.min(this.#backend.maxValueBytes ?? PIECE_BYTES, PIECE_BYTES);
     const puts: Array<[string, Uint8Array]> = [];
@@ -102,28 +118,28 @@ export class BlobStore {
     for (const some of cutPuts({ maxBatch: Math.min(maxBatch, BATCH), maxBatchBytes }, puts)) await this.#backend.transact({ puts: some });
     const head: Head = { type, pieces: puts.length, tag, used: tag };
     try {
-      await this.#backend.transact({ checks: [{ key: headKey(name), equals: null }], puts: [[headKey(name), encode(JSON.stringify(head))], [refKey(id, name), encode("{}")]] });
+      await this.#backend.transact({ checks: [{ key: headKey(name), equals: before }], puts: [[headKey(name), encode(JSON.stringify(head))], [refKey(id, name), encode("{}")]] });
     } catch (thrown) {
-      if (isConflict(thrown)) await this.#removePieces(name, tag);
+      if (isConflict(thrown)) await this.#removePieces(name, (key) => key.startsWith(pieceKey(name, tag, "")));
       throw thrown;
     }
+    if (before !== null) await this.#removePieces(name, (key) => !key.startsWith(pieceKey(name, tag, "")));
   }
 
-  async #removePieces(name: string, tag: string): Promise<void> {
+  async #removePieces(name: string, goes: (key: string) => boolean): Promise<void> {
     const limit = Math.min(this.#backend.maxBatch ?? BATCH, BATCH);
-    for (;;) {
-      const found = await this.#backend.list(...below(`${headKey(name)}/${tag}`), { limit, keysOnly: true });
-      if (found.length === 0) return;
-      await this.#backend.transact({ deletes: found.map(([key]) => key) });
-    }
+    const found = (await this.#backend.list(...below(headKey(name)), { keysOnly: true })).map(([key]) => key).filter(goes);
+    for (let at = 0; at < found.length; at += limit) await this.#backend.transact({ deletes: found.slice(at, at + limit) });
   }
 
   /** The bytes of a blob and its type; null when the store does not have all of them, or has others. */
   async get(name: string): Promise<{ bytes: Uint8Array; type: string } | null> {
     if (!/^[0-9a-f]{64}$/.test(name)) return null;
-    const found = await this.#head(name);
-    if (found === null) return null;
-    const { type, pieces, tag } = found.head;
+    const head = (await this.#head(name))?.head ?? null;
+    return head === null ? null : this.#read(name, head);
+  }
+
+  async #read(name: string, { type, pieces, tag }: Head): Promise<{ bytes: Uint8Array; type: string } | null> {
     const parts: Uint8Array[] = [];
     for (let i = 0; i < pieces; i++) {
       const part = await this.#backend.get(pieceKey(name, tag, i));
@@ -143,7 +159,7 @@ export class BlobStore {
   /** Removes those of these blobs that no session has attached. */
   async removeUnused(names: string[]): Promise<void> {
     if (names.length === 0) return;
-    const heads = new Map<string, { bytes: Uint8Array; head: Head }>();
+    const heads = new Map<string, Found>();
     for (const name of names) {
       const found = await this.#head(name);
       if (found !== null) heads.set(name, found);
@@ -153,17 +169,18 @@ export class BlobStore {
       const used = /^s\/[^/]+\/b\/([0-9a-f]{64})$/.exec(key)?.[1];
       if (used !== undefined) heads.delete(used);
     }
-    for (const [name, { bytes, head }] of heads) await this.#remove(name, bytes, head.tag);
+    for (const [name, { bytes, head }] of heads) await this.#remove(name, bytes, head);
   }
 
-  async #remove(name: string, known: Uint8Array, tag: string): Promise<void> {
+  async #remove(name: string, known: Uint8Array, head: Head | null): Promise<void> {
     try {
       await this.#backend.transact({ checks: [{ key: headKey(name), equals: known }], deletes: [headKey(name)] });
     } catch (thrown) {
       if (isConflict(thrown)) return;
       throw thrown;
     }
-    await this.#removePieces(name, tag);
+    // Where the head named none that can be read, no piece is worth anything.
+    await this.#removePieces(name, (key) => head === null || key.startsWith(pieceKey(name, head.tag, "")));
   }
 
   /** Removes what a scrubber finds something in: under its name there can be no other bytes. Returns the names. */
@@ -172,7 +189,7 @@ export class BlobStore {
     for (const name of await this.all()) {
       const [found, blob] = [await this.#head(name), await this.get(name)];
       if (blob === null || found === null || scrubBlob(chain, blob.bytes, blob.type) === blob.bytes) continue;
-      await this.#remove(name, found.bytes, found.head.tag);
+      await this.#remove(name, found.bytes, found.head);
       removed.push(name);
     }
     return removed;
