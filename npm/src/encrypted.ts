@@ -1,6 +1,7 @@
 // Encryption at rest: a backend around a backend. Keys stay readable, values do not; without the CryptoKey they are noise.
 import type { KeyValueBackend } from "../types/index.js";
 import { sharesWith } from "./backends.js";
+import { base64Of } from "./blobs.js";
 import { SessionLogError } from "./errors.js";
 
 type Batch = Parameters<KeyValueBackend["transact"]>[0];
@@ -14,6 +15,12 @@ const OVERHEAD = 1 + IV_BYTES + TAG_BYTES;
 const encoder = new TextEncoder();
 
 const bytes = (value: Uint8Array): Bytes => value as Bytes;
+
+/**
+ * What is read instead of a value that does not decrypt: all of its bytes, on one line. Never as they stand there, for who can write to
+ * the store but has no key could then put in what is believed.
+ */
+const damaged = (stored: Uint8Array): Uint8Array => encoder.encode(`\0 this does not decrypt: ${base64Of(stored)}`);
 
 /** A value belongs to its key: one that was moved to another key does not decrypt. */
 const parameters = (key: string, iv: Uint8Array): AesGcmParams => ({ name: "AES-GCM", iv: bytes(iv), additionalData: encoder.encode(key) });
@@ -36,14 +43,33 @@ export function encrypted(inner: KeyValueBackend, secret: CryptoKey): KeyValueBa
     out.set(sealed, 1 + IV_BYTES);
     return out;
   };
-  const unseal = async (key: string, stored: Uint8Array): Promise<Uint8Array> => {
+  /** Whether something has come out under this key: then it is the right one, and what does not is damaged. */
+  let fits = false;
+  const open = async (key: string, stored: Uint8Array): Promise<Uint8Array> => {
     if (stored.length < OVERHEAD || stored[0] !== VERSION) throw new SessionLogError("corrupt", "a stored value is not encrypted, or was encrypted by a newer version", { key });
     try {
       const iv = stored.subarray(1, 1 + IV_BYTES);
-      return new Uint8Array(await crypto.decrypt(parameters(key, iv), secret, bytes(stored.subarray(1 + IV_BYTES))));
+      const value = new Uint8Array(await crypto.decrypt(parameters(key, iv), secret, bytes(stored.subarray(1 + IV_BYTES))));
+      fits = true;
+      return value;
     } catch (cause) {
       throw new SessionLogError("corrupt", "a stored value does not decrypt with this key", { key }, cause);
     }
+  };
+  /** A damaged value costs itself alone: whoever reads it finds a line that is none of theirs, and keeps it. */
+  const unseal = async (key: string, stored: Uint8Array): Promise<Uint8Array> => {
+    try {
+      return await open(key, stored);
+    } catch (thrown) {
+      if (!fits) throw thrown;
+      return damaged(stored);
+    }
+  };
+  /** Values that are read together; each of them may be the one that says whether the key fits. */
+  const unsealAll = async (found: Array<[string, Uint8Array]>): Promise<Array<[string, Uint8Array]>> => {
+    const tried = await Promise.allSettled(found.map(([key, stored]) => open(key, stored)));
+    if (!fits) for (const result of tried) if (result.status === "rejected") throw result.reason;
+    return found.map(([key, stored], i) => [key, tried[i]?.status === "fulfilled" ? tried[i].value : damaged(stored)]);
   };
   /** The same text never encrypts to the same bytes: a check is made against what stands there now. */
   const sealCheck = async ({ key, equals }: { key: string; equals: Uint8Array | null }): Promise<{ key: string; equals: Uint8Array | null }> => {
@@ -63,7 +89,7 @@ export function encrypted(inner: KeyValueBackend, secret: CryptoKey): KeyValueBa
     async list(start, end, options) {
       const found = await inner.list(start, end, options);
       if (options?.keysOnly === true) return found;
-      return Promise.all(found.map(async ([key, stored]): Promise<[string, Uint8Array]> => [key, await unseal(key, stored)]));
+      return unsealAll(found);
     },
     async transact(batch: Batch) {
       // Everything is worked out before the inner store opens a transaction.
