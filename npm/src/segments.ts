@@ -14,7 +14,7 @@ export type Fence = Uint8Array | null;
 export interface Segment { firstSeq: number; lines: Uint8Array; /** False when pieces of it are missing. */ whole: boolean }
 
 /** Most puts of one batch when the backend names no limit. */
-const MAX_BATCH = 1000;
+export const MAX_BATCH = 1000;
 /** Segments under this are merged (src/store/layout.rs decides). */
 export const SMALL = 32 * 1024;
 /** How often a segment is made anew because more was stored while its pieces went. */
@@ -122,7 +122,7 @@ export async function replaceSegment(backend: KeyValueBackend, checks: Check[], 
     const [head, ...rest] = puts;
     // The first piece names the others by what they are.
     const isAhead = ahead !== null && sameBytes(ahead, head[1]);
-    if (isAhead || fits(backend, { puts })) return void (await backend.transact({ checks, deletes, puts: isAhead ? [head] : puts }));
+    if (isAhead || fits(backend, { puts, deletes })) return void (await backend.transact({ checks, deletes, puts: isAhead ? [head] : puts }));
     for (const pieces of cutPuts(backend, rest)) await backend.transact({ checks, puts: pieces });
     ahead = head[1];
   }
