@@ -391,6 +391,17 @@ async function neighbours(c: Case): Promise<void> {
   ensure((await c.all()).length === 2 * (ids.length - 1), () => "a neighbour went with it");
 }
 
+/** Whoever appends to such a store is told that it is stored before the call ends. */
+async function answersAtOnce(c: Case): Promise<void> {
+  const { store } = c;
+  if (store.sync !== true) return;
+  const key = c.key("k");
+  const answers: unknown[] = [store.transact({ puts: [[key, bytesOf("v")]] }), store.get(key), store.list(key, `${key}z`)];
+  const late = answers.filter((answer) => typeof (answer as { then?: unknown } | null | undefined)?.then === "function");
+  await Promise.allSettled(late);
+  ensure(late.length === 0, () => "the backend says that it is `sync`, and answers with promises");
+}
+
 /** Every case by name. */
 const CASES: Array<[name: string, run: (c: Case) => Promise<void>]> = [
   ["an absent key has no value", absent],
@@ -414,6 +425,7 @@ const CASES: Array<[name: string, run: (c: Case) => Promise<void>]> = [
   ["readers see whole batches", isolation],
   [REOPENING, reopen],
   ["deleting one session leaves its neighbours", neighbours],
+  ["a store that is `sync` answers at once", answersAtOnce],
 ];
 
 async function runCase(make: Make, index: number, name: string, run: (c: Case) => Promise<void>): Promise<void> {
