@@ -2,7 +2,7 @@
 import type { JsonValue, KeyValueBackend, Session, SessionEvent, SessionRecord, SessionSummary } from "../types/index.js";
 import { arrange, type SessionsOptions } from "./catalogue.js";
 import { SessionLogError, toError } from "./errors.js";
-import { changedLater, changeOf, decodeEntry, encodeEntry, freshEntry, isoTime, reading, summaryOf, type Entry } from "./records.js";
+import { changedLater, changeOf, decodeEntry, encodeEntry, freshEntry, isoTime, reading, shortened, summaryOf, type Entry } from "./records.js";
 import { keys } from "./segments.js";
 import type { Session as LiveSession } from "./session.js";
 
@@ -94,7 +94,7 @@ export class Library {
       live.writer.markRecord();
       await live.writer.flush();
     } else {
-      await this.#backend.transact({ puts: [[keys.record(id), encodeEntry(next)]] });
+      await this.#backend.transact({ puts: [[keys.record(id), this.#encoded(id, next)]] });
     }
     return next;
   }
@@ -144,8 +144,20 @@ export class Library {
     const entry = this.entries.get(session.id) ?? freshEntry(session as never, {});
     const next = { ...changedLater(entry, { updated_at: isoTime(this.#now()) }), events: session.seq };
     this.entries.set(session.id, next);
-    return encodeEntry(next);
+    return this.#encoded(session.id, next);
   }
+
+  /** A record that the backend does not take would keep the events that go with it out of the store. */
+  #encoded(id: string, entry: Entry): Uint8Array {
+    const bytes = encodeEntry(entry);
+    const { maxValueBytes: limit = Infinity } = this.#backend;
+    if (bytes.length <= limit) return bytes;
+    if (!this.#cut.has(id)) this.#warn("lost", `the record of session ${id} is too large for the store: what is long in it is cut`);
+    this.#cut.add(id);
+    return encodeEntry(shortened(entry, limit));
+  }
+  /** Sessions whose record was found too large. */
+  readonly #cut = new Set<string>();
 }
 
 function notFound(given: string): SessionLogError {

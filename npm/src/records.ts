@@ -75,6 +75,29 @@ export function encodeEntry(entry: Entry): Uint8Array {
   return new TextEncoder().encode(`{"archived":${archived},"unarchivedAt":${unarchivedAt},"events":${events},"record":${record}}`);
 }
 
+/** What a record cannot do without. */
+const REQUIRED: ReadonlySet<string> = new Set(["id", "mode", "model_name", "working_directory", "created_at", "updated_at"]);
+/** Texts are cut to so many characters, one after the other, until the record is short enough. */
+const CUTS = [4096, 1024, 128];
+
+/** The same in at most `limit` bytes, as far as that can be: long texts are cut, and then the longest of what may be absent goes. */
+export function shortened(entry: Entry, limit: number): Entry {
+  const withRows = (rows: unknown): Entry => ({ ...entry, record: JSON.stringify(rows) });
+  const fits = (rows: unknown): boolean => encodeEntry(withRows(rows)).length <= limit;
+  let rows: { [field: string]: unknown } = {};
+  for (const most of CUTS) {
+    const cut = (_: string, value: unknown): unknown => (typeof value === "string" && value.length > most ? Array.from(value.slice(0, 2 * most)).slice(0, most).join("") : value);
+    rows = JSON.parse(entry.record, cut) as typeof rows;
+    if (fits(rows)) return withRows(rows);
+  }
+  const sizeOf = (field: string): number => JSON.stringify(rows[field]).length;
+  for (const field of Object.keys(rows).sort((a, b) => sizeOf(b) - sizeOf(a))) {
+    if (fits(rows)) break;
+    if (!REQUIRED.has(field)) delete rows[field];
+  }
+  return withRows(rows);
+}
+
 export function decodeEntry(bytes: Uint8Array): Entry {
   const text = new TextDecoder().decode(bytes);
   const start = text.indexOf('"record":');
