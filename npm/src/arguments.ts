@@ -45,9 +45,17 @@ const KINDS: { [kind: string]: Check } = {
     if (typeof value !== "function") object(value, what);
   },
   data: (value, what) => {
-    if (typeof value !== "string" && !(value instanceof Uint8Array)) throw wrong(what, "a text or a Uint8Array", value);
+    if (typeof value !== "string" && !isBytes(value)) throw wrong(what, "a text or a Uint8Array", value);
+  },
+  list: (value, what) => {
+    if (!Array.isArray(value)) throw wrong(what, "a list", value);
   },
 };
+
+/** Bytes, and not merely an object with their prototype. */
+export function isBytes(value: unknown): value is Uint8Array {
+  return ArrayBuffer.isView(value) && value instanceof Uint8Array;
+}
 
 /** `name kind, name kind?`; a method that returns a promise begins with `async`. */
 type Signatures = { [method: string]: string };
@@ -61,6 +69,17 @@ function parameters(signature: string): Parameter[] {
     if (check === undefined) throw new Error(`no kind of argument: ${kind}`);
     return { name, check, optional: kind.endsWith("?") };
   });
+}
+
+/** A check of members of an options object, which are written down as the arguments of a method are. */
+export function checkOf(signature: string): (options: object) => void {
+  const expected = parameters(signature);
+  return (options) => {
+    for (const { name, check, optional } of expected) {
+      const value = (options as { [name: string]: unknown })[name];
+      if (!(optional && (value === undefined || value === null))) check(value, name);
+    }
+  };
 }
 
 /** A function with a check of its arguments before it. */

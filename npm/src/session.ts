@@ -6,6 +6,7 @@ import type { RawScrubStream, RawSession } from "./glue.js";
 import { rawPrices } from "./cost.js";
 import { SessionBlobs, type BlobStore } from "./blobs.js";
 import { DerivedMessages, DerivedRequests, readMessages } from "./derive.js";
+import { checkOf, isBytes, shown } from "./arguments.js";
 import { SessionLogError, toError } from "./errors.js";
 import { exposeSession } from "./internal.js";
 import { Log } from "./log.js";
@@ -65,6 +66,9 @@ const MEDIA_TYPE = /^[a-z0-9!#$&^_.+-]{1,60}\/[a-z0-9!#$&^_.+-]{1,80}$/i;
 
 type Options = { repair?: boolean };
 
+const checkDerivation = checkOf("upto number?");
+const checkCompaction = checkOf("keepTokens number?");
+
 /** The events before those that a long session was opened with. */
 export interface RestOfLog {
   /** The first event that was read at opening. */
@@ -76,6 +80,30 @@ export interface RestOfLog {
 function partOf(usage: SessionUsage): SessionUsage {
   const part = (cost: SessionUsage["cost"]): SessionUsage["cost"] => ({ ...cost, complete: false, flags: [...cost.flags, "history_pending"] });
   return { ...usage, cost: part(usage.cost), own: { ...usage.own, cost: part(usage.own.cost) } };
+}
+
+type Summarize = (messages: Message[]) => Promise<string | null> | string | null;
+
+/** What a summarizer throws may be anything; it comes out typed, with that as its cause. */
+async function summaryOf(summarize: Summarize, messages: Message[]): Promise<string | null> {
+  try {
+    return await summarize(messages);
+  } catch (thrown) {
+    if (thrown instanceof SessionLogError) throw thrown;
+    throw new SessionLogError("unavailable", `the summarizer failed: ${toError(thrown).message}`, {}, thrown);
+  }
+}
+
+/** The numbers of a boundary. JSON text has no other for NaN than null, which would mean all of the events. */
+function placeOfCut(boundary: Boundary): { [name: string]: number } {
+  const place: { [name: string]: number } = {};
+  for (const name of ["count", "throughSeq", "messageSeq"] as const) {
+    const given: unknown = boundary[name] ?? undefined;
+    if (given === undefined) continue;
+    if (typeof given !== "number" || !Number.isSafeInteger(given) || given < 0) throw new SessionLogError("invalid_boundary", `${name} must be a whole number from 0, not ${shown(given)}`);
+    place[name] = given;
+  }
+  return place;
 }
 
 export class Session {
@@ -357,7 +385,7 @@ export class Session {
   }
 
   event(seq: number): SessionEvent | undefined {
-    return this.slice(seq, seq + 1)[0];
+    return Number.isInteger(seq) ? this.slice(seq, seq + 1)[0] : undefined;
   }
 
   slice(fromSeq: number, toSeq?: number): SessionEvent[] {
@@ -375,7 +403,8 @@ export class Session {
 
   deriveMessages(options: { upto?: number } = {}): Message[] {
     this.#check();
-    const { upto } = options;
+    checkDerivation(options);
+    const upto = options.upto ?? undefined;
     if (upto === undefined || upto >= this.#visible) return this.#sound(() => this.#messages.list());
     this.#need(0);
     return this.#sound(() => readMessages(this.#log.raw, call(() => this.#log.raw.message_seqs(Math.max(0, Math.floor(upto))))));
@@ -400,7 +429,7 @@ export class Session {
   async putBlob(bytes: Uint8Array, options: { mediaType: string }): Promise<string> {
     this.#checkWritable();
     const { mediaType } = options ?? {};
-    if (!(bytes instanceof Uint8Array) || bytes.length === 0) throw new SessionLogError("invalid_argument", "a blob must be some bytes", { path: "bytes" });
+    if (!isBytes(bytes) || bytes.length === 0) throw new SessionLogError("invalid_argument", "a blob must be some bytes", { path: "bytes" });
     if (typeof mediaType !== "string" || !MEDIA_TYPE.test(mediaType)) throw new SessionLogError("invalid_argument", "a blob needs a media type such as image/png", { path: "mediaType" });
     if (this.#state !== "live") throw new SessionLogError("invalid_argument", "enter the session before media are stored", { id: this.id });
     const stored = this.#home.scrubBlob(bytes.slice(), mediaType);
@@ -436,16 +465,17 @@ export class Session {
    * was said meanwhile: the summary would not cover it.
    */
   async compact(
-    summarize: (messages: Message[]) => Promise<string | null> | string | null,
+    summarize: Summarize,
     options: { keepTokens?: number } = {},
   ): Promise<SessionEvent | null> {
     this.#checkWritable();
+    checkCompaction(options);
     const before = this.getSnapshot();
     if (before.length === 0) throw new SessionLogError("empty_history", "there is nothing to compact");
-    const cut = call(() => this.#log.raw.cut(options.keepTokens));
+    const cut = call(() => this.#log.raw.cut(options.keepTokens ?? undefined));
     if (cut === undefined) return null;
     const [covered = 0, uptoSeq = -1] = cut;
-    const summary = await summarize(before.slice(0, covered));
+    const summary = await summaryOf(summarize, before.slice(0, covered));
     this.#checkWritable();
     const why =
       typeof summary !== "string" || summary.trim() === "" ? "the summarizer gave no summary"
@@ -455,7 +485,7 @@ export class Session {
       this.#home.warn("compaction", `nothing was compacted: ${why}`);
       return null;
     }
-    const boundary = options.keepTokens === undefined ? this.#visible - 1 : uptoSeq;
+    const boundary = (options.keepTokens ?? undefined) === undefined ? this.#visible - 1 : uptoSeq;
     return this.append("session/compacted", { summary, uptoSeq: boundary });
   }
 
@@ -550,8 +580,8 @@ export class Session {
   forkRaw(boundary: Boundary, id: string, createdAt: number): { raw: RawSession; count: number } {
     this.#check();
     this.#need(0);
-    const { count, throughSeq, messageSeq, allowOpenTurn } = boundary;
-    const text = JSON.stringify({ count, throughSeq, messageSeq, allowOpenTurn });
+    const { allowOpenTurn } = boundary;
+    const text = JSON.stringify({ ...placeOfCut(boundary), allowOpenTurn: allowOpenTurn === true });
     const taken = Math.min(call(() => this.#log.raw.boundary(text)), this.#visible);
     const options = JSON.stringify({ createdAt, cwd: this.#header.cwd, parentSession: this.id });
     return { raw: call(() => this.#log.raw.fork(taken, id, options, allowOpenTurn === true)), count: taken };

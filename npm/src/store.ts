@@ -4,6 +4,7 @@ import type {
 } from "../types/index.js";
 import * as glue from "./glue.js";
 import type { RawEnv, RawSession } from "./glue.js";
+import { checkOf } from "./arguments.js";
 import { openOrMemory, type OpenedBackend } from "./backends.js";
 import { rawPrices } from "./cost.js";
 import { SessionLogError, toError } from "./errors.js";
@@ -11,6 +12,7 @@ import { declareEvent, eventClass } from "./event-types.js";
 import { exposeStore } from "./internal.js";
 import { Channel, takeLease, type Lease } from "./lease.js";
 import { DeliveryQueue, Listeners } from "./listeners.js";
+import { steady } from "./clock.js";
 import { sweepPlan, type SessionsOptions, type SweepPolicy } from "./catalogue.js";
 import { Chain } from "./scrub.js";
 import { BlobStore, scrubBlob, type ExportedBlob } from "./blobs.js";
@@ -32,8 +34,10 @@ import { seedText, toText } from "./values.js";
 type StoreEvent = "session/created" | "session/disposed" | "session/event" | "session/flush";
 
 const MAX_RECAP = 8_000;
-/** The last moment that a Date can hold. */
-const MAX_TIME = 8.64e15;
+
+const checkOpening = checkOf("storage object?, scrubbers list?, clock function?, random function?, onWarning function?, lockTimeoutMs number?");
+const checkCreation = checkOf("meta object?, record object?");
+const checkMeta = checkOf("cwd text?, parentSession id?");
 
 function missing(id: string): SessionLogError {
   return new SessionLogError("missing", `the store has no session ${quote(id)}`, { id: quote(id) });
@@ -61,7 +65,7 @@ export class SessionStore {
   #blobs: BlobStore;
   #closing: Promise<void> | null = null;
   #ended = false;
-  #lastTime = 0;
+  #clock: () => number;
   #endings: Array<() => void> = [];
   #leases = new Map<Session, Lease>();
   #channel: Channel;
@@ -73,6 +77,7 @@ export class SessionStore {
     this.#env = env;
     this.#storage = storage;
     this.#options = options;
+    this.#clock = steady(options.clock ?? (() => Date.now()));
     this.#shared = storage.shared;
     this.#channel = new Channel(this.#shared, storage.backend.peers, (id, seq) => this.#heard(id, seq));
     this.#library = new Library(storage.backend, this.#live as never, () => this.#now(), (code, message) => this.#warn(code, message));
@@ -118,7 +123,8 @@ export class SessionStore {
   }
 
   static async open(options: OpenOptions = {}): Promise<SessionStore> {
-    const random = options.random === undefined ? undefined : callersOwn(options.random);
+    checkOpening(options);
+    const random = (options.random ?? undefined) === undefined ? undefined : callersOwn(options.random as (bytes: Uint8Array) => void);
     const env = call(() => new glue.RawEnv(random as never));
     if (options.prices !== undefined) {
       const prices = rawPrices(options.prices as never);
@@ -126,7 +132,7 @@ export class SessionStore {
     }
     const chain = new Chain();
     for (const scrubber of options.scrubbers ?? []) chain.add(scrubber);
-    const opened = await openOrMemory(options.storage);
+    const opened = await openOrMemory(options.storage ?? undefined);
     const { backend, tooNew } = await openFormat(opened.backend);
     const storage = { ...opened, backend, ...(tooNew === null ? {} : { reason: tooNew }) };
     const store = new SessionStore(env, storage, options, chain);
@@ -158,10 +164,7 @@ export class SessionStore {
   }
 
   #now(): number {
-    const told = Math.floor(this.#options.clock?.() ?? Date.now());
-    // Times are for people: a clock that tells none stands still, and costs no event.
-    if (Math.abs(told) <= MAX_TIME) this.#lastTime = told;
-    return this.#lastTime;
+    return this.#clock();
   }
 
   #warn(code: string, message: string): void {
@@ -206,7 +209,9 @@ export class SessionStore {
     const own = id ?? call(() => this.#env.new_id());
     this.#checkId(own);
     this.#checkFree(own);
+    checkCreation(options);
     const meta = options.meta ?? {};
+    checkMeta(meta);
     const header = toText({ createdAt: this.#now(), ...withoutUndefined(meta) });
     const raw = call(() => this.#env.create(own, header));
     if (options.seed !== undefined) {
@@ -214,7 +219,7 @@ export class SessionStore {
       call(() => raw.seed(seed, options.seed?.length ?? 0));
       this.#scrubAll(raw);
     }
-    return this.#make(raw, undefined, options.record === undefined ? {} : this.#scrubbed(options.record) as Partial<SessionRecord>);
+    return this.#make(raw, undefined, this.#scrubbed(options.record ?? {}) as Partial<SessionRecord>);
   }
 
   /** What comes in from outside as a whole passes the scrubbers before anyone sees it. */
@@ -746,7 +751,11 @@ export class SessionStore {
 }
 
 function withoutUndefined<T extends object>(value: T): T {
-  return Object.fromEntries(Object.entries(value).filter(([, v]) => v !== undefined)) as T;
+  try {
+    return Object.fromEntries(Object.entries(value).filter(([, v]) => v !== undefined)) as T;
+  } catch (cause) {
+    throw new SessionLogError("not_json", "not a lossless JSON value: a member cannot be read", { path: "" }, cause);
+  }
 }
 
 export type { KeyValueBackend };

@@ -44,7 +44,7 @@ export function readExport(format: ExportFormat, bytes: Uint8Array, fallback: Fo
   const text = decode(bytes.subarray(0, end < 0 ? bytes.length : end)).trimEnd();
   let first: { sessionlog?: unknown; header?: { [key: string]: unknown } };
   try {
-    first = JSON.parse(text) as typeof first;
+    first = (JSON.parse(text) ?? {}) as typeof first;
   } catch (cause) {
     throw new SessionLogError("corrupt", "an export starts with a line that holds its header", { line: 1 }, cause);
   }

@@ -1,7 +1,9 @@
 // Files for an agent: synchronous calls on a tree in the module, journaled per run, written behind to a backend.
 import type { KeyValueBackend, NodeFs, RunFs as RunFsContract, Stat, StorageSpec, UndoReport } from "../types/index.js";
 import type { RawFiles } from "./glue.js";
+import { checkOf } from "./arguments.js";
 import { openBackend } from "./backends.js";
+import { steady } from "./clock.js";
 import { SessionLogError, toError } from "./errors.js";
 import { EILSEQ, fileError } from "./files-error.js";
 import { FilesWriter } from "./files-writer.js";
@@ -26,6 +28,8 @@ export const APPEND = 1, EXCLUSIVE = 2, MUST_EXIST = 4;
 export const RECURSIVE = 1, FORCE = 2, LEAF_ONLY = 4, DIR_ONLY = 8;
 
 export interface FilesOptions { storage?: StorageSpec; root?: string; maxBytes?: number; maxImageBytes?: number; clock?: () => number }
+
+const checkOpening = checkOf("storage object?, clock function?");
 
 /** Larger files are barriers: a run may change them, and undo says that it cannot take that back. */
 const MAX_IMAGE_BYTES = 64 * 1024 * 1024;
@@ -382,7 +386,10 @@ export class VirtualFs extends FilesFace {
   }
 
   static async open(options: FilesOptions = {}): Promise<VirtualFs> {
-    const { storage, root = "default", maxBytes = Infinity, maxImageBytes = MAX_IMAGE_BYTES, clock = systemNow } = options;
+    checkOpening(options);
+    const { root = "default", maxBytes = Infinity, maxImageBytes = MAX_IMAGE_BYTES } = options;
+    const storage = options.storage ?? undefined;
+    const clock = (options.clock ?? undefined) === undefined ? systemNow : steady(options.clock as () => number);
     if (typeof root !== "string") throw new SessionLogError("invalid_argument", "root is a string");
     const limits = { bytes: limitOf(maxBytes, "maxBytes"), image: limitOf(maxImageBytes, "maxImageBytes") };
     return new VirtualFs(await openTree(storage, root, clock), limits);
