@@ -77,8 +77,8 @@ export class FilesWriter {
         await this.flush();
         pause = INTERVAL_MS;
       } catch {
-        // Another writer has the store: trying again would not help until the files are read anew.
-        if (this.lastError?.code === "conflict") continue;
+        // Another writer has the store, or a newer version: trying again would not help until the files are read anew.
+        if (this.lastError?.code === "conflict" || this.lastError?.code === "newer_format") continue;
         // Kept in the queue and in `lastError`; tried again, more slowly each time.
         pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
         this.changed();

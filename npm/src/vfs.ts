@@ -7,6 +7,7 @@ import { steady } from "./clock.js";
 import { SessionLogError, toError } from "./errors.js";
 import { EILSEQ, fileError } from "./files-error.js";
 import { FilesWriter } from "./files-writer.js";
+import { openFormat } from "./format.js";
 import { UndoJournal } from "./journal.js";
 import { makeNodeFs } from "./node-fs.js";
 import { call } from "./runtime.js";
@@ -531,7 +532,8 @@ async function openTree(spec: StorageSpec | undefined, root: string, clock: () =
     const core = new FilesCore(call((m) => m.RawFiles.memory(clock())), null, clock);
     return { core, load: null, close: async () => release(core) };
   }
-  const backend = await openBackend(spec);
+  // A store of a newer version is read, and refuses what is written.
+  const { backend } = await openFormat(await openBackend(spec));
   const reading = (): Promise<RawFiles> => load(backend, root, clock);
   const raw = await reading();
   const writer = new FilesWriter(raw, backend, () => core.unsaved.clear());
