@@ -19,26 +19,61 @@ type Change = { [field: string]: JsonValue | undefined };
 type LaterChange = { [field: string]: JsonValue | undefined | (() => JsonValue) };
 
 /** The contract's names for two rows of the table. */
-const ALIASES: { [key: string]: string } = { createdAt: "created_at", updatedAt: "updated_at" };
+const ALIASES: ReadonlyMap<string, string> = new Map([["createdAt", "created_at"], ["updatedAt", "updated_at"]]);
 
 /** A header of another writer may tell a time that is none. */
 export const isoTime = (ms: number): string => new Date(Math.abs(ms) <= 8.64e15 ? ms : 0).toISOString();
 
 function rows(change: Change): string {
-  const out: Change = {};
-  for (const [key, value] of Object.entries(change)) if (value !== undefined) out[ALIASES[key] ?? key] = value;
+  const given = Object.entries(change).filter(([, value]) => value !== undefined);
   // A save never fails for a broken character.
-  return toText(out, true, "?");
+  return toText(Object.fromEntries(given.map(([key, value]) => [ALIASES.get(key) ?? key, value])), true, "?");
+}
+
+function badField(key: string, expected: string): SessionLogError {
+  return new SessionLogError("invalid_argument", `a record takes ${expected} as \`${key}\``, { fields: [key] });
+}
+
+/** What a caller gives: the fields of the table, and whether the session is archived, which stands beside it. */
+function partsOf(given: Change): { archived: boolean | undefined; fields: Change } {
+  const { archived, ...fields } = given;
+  if (archived !== undefined && typeof archived !== "boolean") throw badField("archived", "true or false");
+  return { archived, fields };
+}
+
+/** Lists are sorted, and sweeps decide, by these times. What is no text the table refuses. */
+function checkTimes(fields: Change): void {
+  for (const [key, value] of Object.entries(fields)) {
+    const row = ALIASES.get(key) ?? key;
+    if ((row === "created_at" || row === "updated_at") && typeof value === "string" && Number.isNaN(Date.parse(value))) throw badField(key, "a time");
+  }
 }
 
 export function freshEntry(session: Session, given: Change): Entry {
+  const { archived = false, fields } = partsOf(given);
+  checkTimes(fields);
   const { createdAt, cwd, parentSession } = session.header;
   const start: Change = {
-    id: session.id, mode: "chat", model_name: "", working_directory: cwd ?? "/", created_at: isoTime(createdAt), updated_at: isoTime(createdAt),
+    id: session.id, mode: "chat", model_name: "", working_directory: typeof cwd === "string" ? cwd : "/", created_at: isoTime(createdAt), updated_at: isoTime(createdAt),
     ...(parentSession === undefined ? {} : { parent_id: parentSession }),
   };
-  const record = call((module) => module.raw_record_fresh(rows({ ...start, ...given, id: session.id })));
-  return { record, archived: false, unarchivedAt: null, events: 0 };
+  const record = call((module) => module.raw_record_fresh(rows({ ...start, ...fields, id: session.id })));
+  return { record, archived, unarchivedAt: null, events: 0 };
+}
+
+/**
+ * The same with what a caller gives. What the record reads as already is no change, so that what was read can be given back
+ * whole: a row may keep what it cannot read.
+ */
+export function changedBy(entry: Entry, given: Change, now: number): Entry {
+  const { archived, fields } = partsOf(given);
+  const before = reading(entry) as Change;
+  const texts = JSON.parse(toText(fields, true, "?")) as Change;
+  const news = Object.fromEntries(Object.entries(texts).filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(before[key])));
+  checkTimes(news);
+  const next = changed(entry, { updated_at: isoTime(now), ...news });
+  if (archived === undefined || archived === entry.archived) return next;
+  return { ...next, archived, unarchivedAt: archived ? next.unarchivedAt : now };
 }
 
 export function changed(entry: Entry, change: Change): Entry {

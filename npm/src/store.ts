@@ -22,7 +22,7 @@ import { openFormat } from "./format.js";
 import { encode, eraseSession, loadLines, readEnd, readEvents, readHeader, readLog, readUpto, type Header, type StoredLog } from "./stored.js";
 import { PROVEN_MS } from "./persist.js";
 import { Library, quote } from "./library.js";
-import { changed, decodeEntry, freshEntry, isoTime, reading, setupOf, type Entry } from "./records.js";
+import { changed, changedBy, decodeEntry, freshEntry, reading, setupOf, type Entry } from "./records.js";
 import { Rescrub } from "./rescrub.js";
 import { appendForeign, exportAs, readExport, type ImportReport } from "./transfer.js";
 import { call, callersOwn } from "./runtime.js";
@@ -483,7 +483,7 @@ export class SessionStore {
     this.#checkId(id);
     const given = this.#scrubbed(change);
     if (given["id"] !== undefined && given["id"] !== id) throw invalid("the id of a record cannot be changed");
-    return reading(await this.#library.replace(id, (entry) => changed(entry, { updated_at: isoTime(this.#now()), ...given })));
+    return reading(await this.#library.replace(id, (entry) => changedBy(entry, given as { [field: string]: JsonValue }, this.#now())));
   }
 
   /** What is put into a record is scrubbed like all else. */
