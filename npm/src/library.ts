@@ -135,6 +135,16 @@ export class Library {
   }
   readonly #previewed = new WeakMap<LiveSession, SessionRecord>();
 
+  /** Says of a session that is opened here that it is idle when its record says that it runs, and no turn of it is open. */
+  settle(session: LiveSession): void {
+    const entry = this.entries.get(session.id);
+    if (entry === undefined || session.isTurnOpen || reading(entry).status !== "running") return;
+    this.patch(session.id, { status: "idle", interrupted_turn: null });
+  }
+
+  /** On their way in: each was last changed when its file says so. */
+  readonly arriving = new WeakSet<LiveSession>();
+
   countEvents(session: LiveSession): void {
     const counted = this.entries.get(session.id)?.events;
     if (counted !== undefined && counted !== session.seq) this.patch(session.id, {});

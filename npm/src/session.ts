@@ -663,6 +663,11 @@ export class Session {
     };
   }
 
+  /** @internal Whether a turn has begun and not ended. */
+  get isTurnOpen(): boolean {
+    return call(() => this.#log.raw.open_turn()) !== undefined;
+  }
+
   /** @internal Appends what closes a turn that was cut off. */
   closeOpenTurn(): void {
     const closers = JSON.parse(call(() => this.#log.raw.closers())) as Array<{ type: string; data: unknown }>;

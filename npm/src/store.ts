@@ -337,6 +337,7 @@ export class SessionStore {
     if (entry === null && lease.held) session.writer.markRecord();
     if (!lease.held) session.writer.follow();
     else if (closes) session.closeOpenTurn();
+    if (lease.held) this.#library.settle(session as never);
     await session.loadBlobs();
     const grown = this.#grewMeanwhile.get(id);
     if (this.#grewMeanwhile.delete(id)) this.#heard(id, grown ?? 0);
@@ -362,6 +363,7 @@ export class SessionStore {
       await session.takeOver();
       this.#library.entries.set(id, await this.#library.stored(id).catch(() => this.#library.entries.get(id) as Entry));
       if (closes) session.closeOpenTurn();
+      this.#library.settle(session as never);
     } catch (thrown) {
       this.#warn("lease", `the session could not be taken over: ${toError(thrown).message}`);
     }
