@@ -240,6 +240,8 @@ export class SessionStore {
     return session;
   }
   #prepared = new WeakMap<Session, Partial<SessionRecord>>();
+  /** Entered, and nobody was told. */
+  readonly #unannounced = new WeakSet<Session>();
 
   enter(session: Session): () => void {
     this.#check();
@@ -249,6 +251,7 @@ export class SessionStore {
     const entry = freshEntry(session as never, record as { [field: string]: JsonValue });
     this.#live.set(session.id, session);
     this.#library.entries.set(session.id, entry);
+    this.#unannounced.add(session);
     session.goLive();
     let attached = true;
     return () => {
@@ -262,7 +265,7 @@ export class SessionStore {
 
   announce(session: Session): void {
     this.#check();
-    if (this.#live.get(session.id) !== session) throw invalid("only a session that was entered here can be announced");
+    if (this.#live.get(session.id) !== session || !this.#unannounced.delete(session)) throw invalid("only a session that was entered here can be announced, and that once");
     this.#created.collect([session]);
     void this.#lease(session.id, () => {}).then((lease) => (session.disposed ? lease.release() : this.#leases.set(session, lease)), () => {});
     session.writer.flush().catch(() => {});
