@@ -152,7 +152,8 @@ export class Library {
 
   recordBytes(session: LiveSession): Uint8Array {
     const entry = this.entries.get(session.id) ?? freshEntry(session as never, {});
-    const next = { ...changedLater(entry, { updated_at: isoTime(this.#now()) }), events: session.seq };
+    const change = this.arriving.has(session) ? {} : { updated_at: isoTime(this.#now()) };
+    const next = { ...changedLater(entry, change), events: session.seq };
     this.entries.set(session.id, next);
     return this.#encoded(session.id, next);
   }

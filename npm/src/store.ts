@@ -22,9 +22,9 @@ import { openFormat } from "./format.js";
 import { encode, eraseSession, loadLines, readEnd, readEvents, readHeader, readLog, readUpto, type Header, type StoredLog } from "./stored.js";
 import { PROVEN_MS } from "./persist.js";
 import { Library, quote } from "./library.js";
-import { changed, changedBy, decodeEntry, freshEntry, reading, setupOf, type Entry } from "./records.js";
+import { changed, changedBy, freshEntry, reading, setupOf, type Entry } from "./records.js";
 import { Rescrub } from "./rescrub.js";
-import { appendForeign, exportAs, readExport, type ImportReport } from "./transfer.js";
+import { appendForeign, exportAs, readEntry, readExport, repeatedLines, type ImportReport } from "./transfer.js";
 import { call, callersOwn } from "./runtime.js";
 import { RunStore } from "./runs.js";
 import { Session, type RestOfLog, type SessionHome } from "./session.js";
@@ -586,15 +586,19 @@ export class SessionStore {
     const bytes = typeof data === "string" ? encode(data) : data.buffer instanceof ArrayBuffer ? data : data.slice();
     const fallback = { id: call(() => this.#env.new_id()), now: this.#now() };
     const { header, record, body, events, blobs, firstLine, lost } = readExport(options.format ?? "sessionlog", bytes, fallback);
-    const id = options.id ?? String((JSON.parse(header) as { id?: unknown }).id);
+    const id = options.id ?? (JSON.parse(header) as { id?: unknown }).id;
+    if (typeof id !== "string") throw new SessionLogError("corrupt", "the header of the export names no session", { line: 1 });
     this.#checkId(id);
     this.#checkFree(id);
     const raw = call(() => this.#env.open(header, id));
     loadLines(raw, [body]);
+    const repeated = repeatedLines(raw, body);
+    if (repeated > 0) lost.push(`${repeated} lines: they repeat events`);
     this.#scrubAll(raw);
     const damaged = (JSON.parse(call(() => raw.damaged())) as Array<{ line: number; bytes: number }>).map(({ line, bytes: size }) => ({ line: line + firstLine - 1, bytes: size }));
     const session = this.#make(raw, undefined, {});
-    const entry = record === null ? null : decodeEntry(encode(this.#chain.isEmpty ? record : this.#chain.payload("record", record)));
+    const entry = record === null ? null : readEntry(this.#chain.isEmpty ? record : this.#chain.payload("record", record), lost);
+    if (entry !== null) this.#library.arriving.add(session as never);
     const detach = this.enter(session);
     try {
       if (entry !== null) this.#library.entries.set(id, changed({ ...entry, events: session.seq }, { id }));
@@ -606,6 +610,7 @@ export class SessionStore {
     }
     await session.flush();
     for (const blob of blobs) await this.#importBlob(session, blob, lost);
+    this.#library.arriving.delete(session as never);
     return { session, report: { lost, damaged } };
   }
 

@@ -3,7 +3,7 @@ import type { EventType, ExportFormat } from "../types/index.js";
 import type { RawSession } from "./glue.js";
 import { SessionLogError } from "./errors.js";
 import { splitBlobs, type ExportedBlob } from "./blobs.js";
-import { encodeEntry, type Entry } from "./records.js";
+import { decodeEntry, encodeEntry, type Entry } from "./records.js";
 import { call } from "./runtime.js";
 import { joinBytes } from "./segments.js";
 import type { Session } from "./session.js";
@@ -27,6 +27,7 @@ interface Export {
 }
 
 const NEWLINE = 10;
+const RETURN = 13;
 
 export function exportAs(format: ExportFormat, raw: RawSession, entry: Entry, blobs: Uint8Array[]): { bytes: Uint8Array; lost: string[] } {
   if (format !== "sessionlog") {
@@ -56,6 +57,30 @@ export function readExport(format: ExportFormat, bytes: Uint8Array, fallback: Fo
     header: memberText(text, "header") as string, record: memberText(text, "entry") ?? null,
     ...splitBlobs(end < 0 ? new Uint8Array() : bytes.subarray(end + 1)), events: [], firstLine: 2,
   };
+}
+
+/** The record of a session on its way in; one that cannot be read is reported, and costs no more than itself. */
+export function readEntry(text: string, lost: string[]): Entry | null {
+  try {
+    return decodeEntry(encode(text));
+  } catch {
+    lost.push("the record: it cannot be read");
+    return null;
+  }
+}
+
+/** How many lines of `body` were passed over, because what they hold was there already. */
+export function repeatedLines(raw: RawSession, body: Uint8Array): number {
+  let lines = 0;
+  for (let from = 0; from < body.length; ) {
+    const end = body.indexOf(NEWLINE, from);
+    const to = end < 0 ? body.length : end;
+    const isBlank = to === from || (to === from + 1 && body[from] === RETURN);
+    if (!isBlank) lines += 1;
+    from = to + 1;
+  }
+  const [lost, damaged] = call(() => [raw.events_of("session/lost"), raw.damaged()]).map((text) => (JSON.parse(text) as unknown[]).length);
+  return lines - (call(() => raw.len()) - (lost as number)) - (damaged as number);
 }
 
 export interface ForeignDefaults { id: string; now: number }

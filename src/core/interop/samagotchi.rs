@@ -14,9 +14,9 @@ pub fn read(text: &str) -> Result<Import> {
         return Err(Error::new(Kind::Corrupt, "a record file must be an object"));
     };
     let mut import = match file.remove(MESSAGES) {
-        Some(Value::Array(messages)) => chat_messages::read(&messages),
+        Some(Value::Array(messages)) if !messages.is_empty() => chat_messages::read(&messages),
         Some(other) => {
-            // Kept as it is: the record writes back what no field knows.
+            // Kept as it is, and so is a list of none: the record writes back what no field knows.
             file.set(MESSAGES, other);
             Import::default()
         }
