@@ -6,6 +6,8 @@ import { call } from "./runtime.js";
 import type { JsonValue, SessionEvent } from "../types/index.js";
 
 const MAX_DEPTH = 1000;
+/** A payload stands in its event, and that in a list. */
+const SEED_DEPTH = MAX_DEPTH + 2;
 
 interface Fault {
   why: string;
@@ -88,6 +90,9 @@ function open(value: object, repair: boolean): Frame | string {
     const keys = Object.keys(value);
     if (keys.length !== value.length) return "an array has holes or members of its own";
     if (hasToJson(value)) return CHANGED;
+    // The prototype of lists is a list itself, in every realm; that of a class is none.
+    const prototype: unknown = Object.getPrototypeOf(value);
+    if (prototype !== null && !Array.isArray(prototype)) return "only plain objects and arrays survive JSON";
     return { value, keys: null, length: value.length, next: 0 };
   }
   if (!isPlain(value) || isRaw?.(value) === true) return "only plain objects and arrays survive JSON";
@@ -114,13 +119,13 @@ function deepFault(frames: Frame[]): Fault {
 }
 
 /** Finds the first thing that would not survive JSON text. */
-export function findFault(root: unknown, repair = false): Fault | null {
+export function findFault(root: unknown, repair = false, deepest = MAX_DEPTH): Fault | null {
   const frames: Frame[] = [];
   try {
     let value: unknown = root;
     for (;;) {
       if (typeof value === "object" && value !== null) {
-        if (frames.length >= MAX_DEPTH || (isLook(frames.length) && new Set(frames.map((frame) => frame.value)).size < frames.length)) return deepFault(frames);
+        if (frames.length >= deepest || (isLook(frames.length) && new Set(frames.map((frame) => frame.value)).size < frames.length)) return deepFault(frames);
         const frame = open(value, repair);
         if (typeof frame === "string") return { why: frame, path: pathOf(frames) };
         frames.push(frame);
@@ -155,7 +160,7 @@ let isWalking = false;
  * Whether a value is surely lossless, the well-formedness of its strings aside; what this is not sure of (a fault, another
  * realm's object) `findFault` looks at again.
  */
-function isSurelyLossless(root: unknown): boolean {
+function isSurelyLossless(root: unknown, deepest: number): boolean {
   if (isWalking || typeof root !== "object" || root === null) return false;
   let count = 1;
   isWalking = true;
@@ -167,9 +172,9 @@ function isSurelyLossless(root: unknown): boolean {
       const depth = depths[count] as number;
       waiting[count] = null;
       // What contains itself gets here as well, and what is wide and contains itself gets many at every depth.
-      if (depth > MAX_DEPTH || count > MAX_WAITING) return false;
+      if (depth > deepest || count > MAX_WAITING) return false;
       const isList = Array.isArray(value);
-      if (isList ? Object.keys(value).length !== value.length : Object.getPrototypeOf(value) !== Object.prototype) return false;
+      if (isList ? Object.getPrototypeOf(value) !== Array.prototype || Object.keys(value).length !== value.length : Object.getPrototypeOf(value) !== Object.prototype) return false;
       if (Object.getOwnPropertySymbols(value).length > 0 || hasToJson(value)) return false;
       if (isList) {
         for (let at = 0; at < value.length; at++) {
@@ -229,8 +234,8 @@ export function isJsonValue(value: unknown): value is JsonValue {
 const escapes = /\\(?:u(d[89a-f][0-9a-f]{2})|[^])/gi;
 
 /** The JSON text of a lossless value; `not_json` naming the path for any other. */
-export function toText(value: unknown, repair = false, replacement = "\uFFFD"): string {
-  if (!isSurelyLossless(value)) refuseFault(value, repair);
+export function toText(value: unknown, repair = false, replacement = "\uFFFD", deepest = MAX_DEPTH): string {
+  if (!isSurelyLossless(value, deepest)) refuseFault(value, repair, deepest);
   let text: string;
   try {
     text = JSON.stringify(value);
@@ -239,12 +244,12 @@ export function toText(value: unknown, repair = false, replacement = "\uFFFD"): 
   }
   // One search in the text is quicker than one in each string before; a backslash that was there looks the same.
   if (!text.includes("\\ud")) return text;
-  refuseFault(value, repair);
+  refuseFault(value, repair, deepest);
   return repair ? text.replace(escapes, (all, half?: string) => (half === undefined ? all : replacement)) : text;
 }
 
-function refuseFault(value: unknown, repair: boolean): void {
-  const fault = findFault(value, repair);
+function refuseFault(value: unknown, repair: boolean, deepest: number): void {
+  const fault = findFault(value, repair, deepest);
   if (fault === null) return;
   const where = fault.path === "" ? "" : ` at ${fault.path}`;
   throw new SessionLogError("not_json", `not a lossless JSON value${where}: ${fault.why}`, { path: fault.path });
@@ -253,7 +258,14 @@ function refuseFault(value: unknown, repair: boolean): void {
 /** A seed as JSON text; one that is none is a bad seed, and its path names the event. */
 export function seedText(seed: SessionEvent[]): string {
   try {
-    return toText(seed);
+    const text = toText(seed, false, "", SEED_DEPTH);
+    const seen = new Set<unknown>();
+    for (const [index, event] of Array.isArray(seed) ? seed.entries() : []) {
+      const id: unknown = (event as SessionEvent | null)?.id;
+      if (seen.has(id)) throw new SessionLogError("invalid_seed", "an earlier event has its id", { path: `[${index}].id` });
+      if (typeof id === "string") seen.add(id);
+    }
+    return text;
   } catch (thrown) {
     const error = toError(thrown);
     const index = Number(/^\[(\d+)\]/.exec(String(error.details["path"] ?? ""))?.[1] ?? 0);

@@ -25,7 +25,11 @@ pub enum Surrogates {
 
 /// Checks that a text is exactly one value: grammar, depth, surrogates, no duplicate keys.
 pub fn check(text: &str, surrogates: Surrogates) -> Result<()> {
-    let mut tokens = Tokens::new(text, surrogates);
+    check_tokens(text, Tokens::new(text, surrogates))
+}
+
+/// The same for a text of which the tokens are read in another way.
+pub fn check_tokens<'a>(text: &'a str, mut tokens: Tokens<'a>) -> Result<()> {
     let mut keys = KeySets::default();
     while let Some(token) = tokens.next_token()? {
         keys.see(text, token)?;
@@ -40,7 +44,11 @@ enum Open {
 
 /// Parses one value; refuses duplicate keys.
 pub fn parse(text: &str, surrogates: Surrogates) -> Result<Value> {
-    let mut tokens = Tokens::new(text, surrogates);
+    parse_tokens(text, Tokens::new(text, surrogates))
+}
+
+/// The same for a text of which the tokens are read in another way.
+pub fn parse_tokens<'a>(text: &'a str, mut tokens: Tokens<'a>) -> Result<Value> {
     let mut keys = KeySets::default();
     let mut open: Vec<Open> = Vec::new();
     let mut root = Value::Null;

@@ -44,12 +44,19 @@ pub struct Tokens<'a> {
     stack: Vec<u8>,
     expect: Expect,
     surrogates: Surrogates,
+    deepest: usize,
 }
 
 impl<'a> Tokens<'a> {
     /// Starts at the beginning of a text that holds exactly one value.
     pub fn new(text: &'a str, surrogates: Surrogates) -> Self {
-        Tokens { text, at: 0, stack: Vec::new(), expect: Expect::Value, surrogates }
+        Tokens { text, at: 0, stack: Vec::new(), expect: Expect::Value, surrogates, deepest: MAX_DEPTH }
+    }
+
+    /// Lets the text be deeper by the levels that payloads stand in: an event has one of its own, a list of events another.
+    pub fn around(mut self, levels: usize) -> Self {
+        self.deepest += levels;
+        self
     }
 
     /// Returns the byte offset that was reached.
@@ -148,7 +155,7 @@ impl<'a> Tokens<'a> {
     }
 
     fn open(&mut self, kind: u8, expect: Expect, token: Token) -> Result<Token> {
-        if self.stack.len() >= MAX_DEPTH {
+        if self.stack.len() >= self.deepest {
             return self.fail("nesting is deeper than 1,000");
         }
         self.stack.push(kind);

@@ -263,8 +263,8 @@ fn read_any(line: &str) -> Result<Line<'_>> {
 
 /// Splits the text of an object into its members: decoded key, and text of the value. Checks the whole text.
 pub fn members(text: &str) -> Result<Vec<(String, &str)>> {
-    json::check(text, Surrogates::Replace)?;
-    let mut tokens = Tokens::new(text, Surrogates::Replace);
+    json::check_tokens(text, Tokens::new(text, Surrogates::Replace).around(1))?;
+    let mut tokens = Tokens::new(text, Surrogates::Replace).around(1);
     let mut out = Vec::new();
     let mut key = None;
     let mut start = 0;

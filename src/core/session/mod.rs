@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use super::error::{Error, Kind, Result};
 use super::event::{self, EventView};
 use super::id::IdSource;
-use super::json::{self, Object, Surrogates, Value};
+use super::json::{self, Object, Surrogates, Tokens, Value};
 use super::log::line::{self, Beside, Line};
 use super::log::{Log, NewEvent, Salt, Verdict};
 use super::sorted::SortedMap;
@@ -142,7 +142,7 @@ impl Session {
         let invalid = |index: usize, why: &str| {
             Error::new(Kind::InvalidSeed, format!("event {index} of the seed: {why}")).with("index", index)
         };
-        let list = json::parse(events, Surrogates::Refuse)?;
+        let list = json::parse_tokens(events, Tokens::new(events, Surrogates::Refuse).around(2))?;
         let list = list.as_array().ok_or_else(|| invalid(0, "a seed must be a list of events"))?;
         for (index, event) in list.iter().enumerate() {
             let text = event.to_text();
