@@ -220,9 +220,13 @@ impl Session {
     fn take(&mut self, line: &Line<'_>, salt: Salt) {
         self.pad(line.seq, salt);
         let seq = self.append(&line.event(salt));
-        if let Some(digest) = line.digest {
-            self.log.expect_digest(seq, digest);
+        // Lines of ours have a salt and a digest; one that lost its digest fits no chain. Others' lines have neither.
+        let Some(digest) = line.digest.or(line.salt.map(|_| [0; 32])) else { return };
+        if let Some(before) = seq.checked_sub(1) {
+            // Where others' lines came first, their links are made up for, or this digest would have no place in the chain.
+            self.log.digest(before);
         }
+        self.log.expect_digest(seq, digest);
     }
 
     /// Fills up to `len` with placeholders for lost events, so that their numbers are never given again.
