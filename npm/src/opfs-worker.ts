@@ -4,7 +4,7 @@ import * as glue from "./glue.js";
 
 type Batch = { checks?: unknown[]; puts?: Array<[string, Uint8Array]>; deletes?: string[] };
 type Request =
-  | { id: number; op: "open"; module: WebAssembly.Module; name: string }
+  | { id: number; op: "open"; module: WebAssembly.Module; name: string; life: string }
   | { id: number; op: "get"; args: [string] }
   | { id: number; op: "list"; args: [string, string, object | undefined] }
   | { id: number; op: "transact"; args: [Batch] }
@@ -13,13 +13,30 @@ type Request =
 const port = globalThis as unknown as { postMessage(message: unknown, transfer?: Transferable[]): void; onmessage: ((event: { data: Request }) => void) | null };
 let store: glue.RawSyncBackend | null = null;
 
-async function open(module: WebAssembly.Module, name: string): Promise<void> {
+interface Locks {
+  request(name: string, work: () => Promise<never>): Promise<unknown>;
+}
+
+/** Holds a lock until this worker ends, however that comes; says whether it does. */
+function hold(life: string): Promise<boolean> {
+  const { locks } = navigator as unknown as { locks?: Locks };
+  if (locks === undefined) return Promise.resolve(false);
+  return new Promise((resolve) => {
+    locks.request(life, () => {
+      resolve(true);
+      return new Promise(() => {});
+    }).catch(() => resolve(false));
+  });
+}
+
+async function open(module: WebAssembly.Module, name: string, life: string): Promise<boolean> {
   glue.initSync({ module });
   store = (await glue.raw_open_opfs(name)) as glue.RawSyncBackend;
+  return hold(life);
 }
 
 async function carryOut(request: Request): Promise<unknown> {
-  if (request.op === "open") return open(request.module, request.name);
+  if (request.op === "open") return open(request.module, request.name, request.life);
   if (store === null) throw { code: "disposed", message: "the storage was closed" };
   switch (request.op) {
     case "get": return store.get(...request.args);

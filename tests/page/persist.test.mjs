@@ -77,6 +77,67 @@ test("OPFS in a page: the worker that the package brings stores, a second tab is
   assert.equal(await two.evaluate(() => codeOf(() => lib.openBackend({ kind: "opfs", name: "../x" }))), "invalid_argument");
 }));
 
+test("OPFS in a page whose worker ends: what waits is told, the next call starts another one, and closing has an end", { timeout: 60_000 }, () => inContext(async (context) => {
+  const page = await tab(context);
+  await page.evaluate(async () => {
+    await openStore({ kind: "opfs" });
+    globalThis.session = store.create("s1");
+    say("a");
+    await session.flush();
+  });
+  await page.workers()[0].evaluate(() => self.close());
+  await page.evaluate(async () => {
+    say("b");
+    // The first try may be told of the end; what it was to write is kept.
+    while ((await codeOf(() => session.flush())) !== null);
+    await session.appendDurable("user/message", { text: "c" });
+  });
+  assert.deepEqual(await page.evaluate(async () => [texts(session.events), texts(await store.read("s1")), (await store.status()).unsaved]), [["a", "b", "c"], ["a", "b", "c"], 0]);
+  // One that ends with a call under way.
+  await page.workers()[0].evaluate(() => { self.onmessage = () => self.close(); });
+  assert.equal(await page.evaluate(() => codeOf(() => store.sessions())), "storage");
+  assert.deepEqual(await page.evaluate(async () => (await store.sessions()).map(({ id }) => id)), ["s1"]);
+  await page.workers()[0].evaluate(() => self.close());
+  assert.equal(await page.evaluate(() => codeOf(() => store.dispose())), null);
+  assert.deepEqual(await readBack(page, { kind: "opfs" }), ["a", "b", "c"]);
+  assert.deepEqual(await page.evaluate(async () => (await navigator.locks.query()).held), []);
+}));
+
+test("OPFS in a page whose worker does not answer any more can be closed", { timeout: 60_000 }, () => inContext(async (context) => {
+  const page = await tab(context);
+  await page.evaluate(() => openStore({ kind: "opfs" }));
+  await page.workers()[0].evaluate(() => { self.onmessage = () => {}; });
+  assert.equal(await page.evaluate(() => codeOf(() => store.dispose())), null);
+  assert.equal(await page.evaluate(() => codeOf(() => openStore({ kind: "opfs" }))), null);
+}));
+
+test("an encrypted store in the browser's database has one writer, and a second tab follows it", () => inContext(async (context) => {
+  const [one, two] = [await tab(context), await tab(context)];
+  for (const page of [one, two]) {
+    await page.evaluate(async () => {
+      const key = await crypto.subtle.importKey("raw", new Uint8Array(32).fill(7), "AES-GCM", false, ["encrypt", "decrypt"]);
+      await openStore({ kind: "custom", backend: lib.encrypted(await lib.openBackend({ kind: "indexeddb" }), key) });
+    });
+  }
+  await one.evaluate(async () => {
+    globalThis.session = store.create("s1");
+    say("a");
+    await session.flush();
+    while ((await navigator.locks.query()).held.length === 0) await new Promise((ready) => setTimeout(ready, 5));
+  });
+  assert.equal(await two.evaluate(async () => (globalThis.session = await store.resume("s1")).readOnly), true);
+  const heard = two.evaluate(() => new Promise((resolve) => session.on("event", (event) => resolve(event.data.text))));
+  await one.evaluate(async () => { say("b"); await session.flush(); });
+  assert.equal(await heard, "b");
+  await one.close();
+  await two.evaluate(async () => {
+    while (session.readOnly) await new Promise((ready) => setTimeout(ready, 5));
+    say("c");
+    await session.flush();
+  });
+  assert.deepEqual(await two.evaluate(async () => texts(await store.read("s1"))), ["a", "b", "c"]);
+}));
+
 test("OPFS where the policy forbids workers, or the worker's file is not served, is unavailable and says so", () => inContext(async (context) => {
   await context.route("**/opfs-worker.js", (route) => route.fulfill({ status: 404, body: "" }));
   const page = await tab(context);
