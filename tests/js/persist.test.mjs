@@ -100,6 +100,7 @@ const FAULTS = {
       await real.transact({ ...batch, deletes: real.keys().filter((key) => stems.some((stem) => key.startsWith(stem))) });
     };
   }, "deleting one session leaves its neighbours"],
+  "says that it is sync and answers with promises": [(b) => { b.sync = true; }, "a store that is `sync` answers at once"],
 };
 for (const [fault, [plant, name]] of Object.entries(FAULTS)) {
   test(`the suite finds a backend that ${fault}`, async () => {
@@ -108,7 +109,7 @@ for (const [fault, [plant, name]] of Object.entries(FAULTS)) {
     plant(faulty, real);
     const report = await checkBackend(() => faulty);
     assert.ok(report.failed.some((f) => f.name === name && f.message !== ""), JSON.stringify(report.failed));
-    assert.equal(report.passed + report.failed.length, 21);
+    assert.equal(report.passed + report.failed.length, 22);
   });
 }
 
