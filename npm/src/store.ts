@@ -19,7 +19,7 @@ import { BlobStore, scrubBlob, type ExportedBlob } from "./blobs.js";
 import { takeOver } from "./fence.js";
 import { keys, writeSegment } from "./segments.js";
 import { openFormat } from "./format.js";
-import { encode, eraseSession, loadLines, readEnd, readEvents, readHeader, readLog, readUpto, type Header, type StoredLog } from "./stored.js";
+import { encode, eraseSession, loadLines, readEnd, readEvents, readHeader, readLog, readUpto, soundHeader, type Header, type StoredLog } from "./stored.js";
 import { PROVEN_MS } from "./persist.js";
 import { Library, quote } from "./library.js";
 import { changed, changedBy, freshEntry, reading, setupOf, type Entry } from "./records.js";
@@ -542,7 +542,7 @@ export class SessionStore {
     const { backend } = this.#storage;
     const live = this.#live.get(id);
     if (live !== undefined) await live.dispose().catch(() => {});
-    const header = await readHeader(backend, id);
+    const header = await soundHeader(backend, id);
     if (header === null && !this.#library.entries.has(id)) throw missing(id);
     if (header !== null && live === undefined) await this.#stopWriter(id);
     this.#library.entries.delete(id);

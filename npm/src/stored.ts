@@ -38,6 +38,16 @@ export async function readHeader(backend: KeyValueBackend, id: string): Promise<
   return bytes === null ? null : parseHeader(bytes, id);
 }
 
+/** The same where a session whose header cannot be read is to stand in nobody's way. */
+export async function soundHeader(backend: KeyValueBackend, id: string): Promise<Header | null> {
+  try {
+    return await readHeader(backend, id);
+  } catch (thrown) {
+    if (toError(thrown).code !== "corrupt") throw thrown;
+    return null;
+  }
+}
+
 export function parseHeader(bytes: Uint8Array, id: string): Header {
   try {
     const text = decode(bytes);
@@ -225,7 +235,7 @@ export async function eraseSession(backend: KeyValueBackend, id: string, header:
   await deleteSession(backend, id, [keys.record(id)]);
   known.taken.delete(id);
   const base = header?.base?.id;
-  const parent = base === undefined ? null : await readHeader(backend, base);
+  const parent = base === undefined ? null : await soundHeader(backend, base);
   return base !== undefined && parent?.gone === true ? [...attached, ...(await eraseSession(backend, base, parent, known))] : attached;
 }
 

@@ -399,3 +399,13 @@ test("a record that is too large for the store keeps no event out of it", async 
     await again.store.dispose();
   }
 });
+
+test("a session whose header cannot be read is `corrupt`, and can be deleted", async () => {
+  const backend = await filled();
+  backend.map.set("s/s1/h", bytes("\x01"));
+  const { store } = await opened(backend);
+  await assert.rejects(store.resume("s1"), { code: "corrupt" });
+  await store.delete("s1");
+  assert.deepEqual(backend.keys().filter((key) => /^(s|r)\/s1/.test(key)), []);
+  await store.dispose();
+});
