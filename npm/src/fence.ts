@@ -13,8 +13,10 @@ export interface Claim {
   own: Fence;
   /** Fences of its own that it tried to put there after that one, without learning whether they are; more are added. */
   tried: Uint8Array[];
-  /** The session; another one may have its id meanwhile. Null: it need not be in the store yet, and comes behind whatever is. */
-  header: Header | null;
+  /** The session; another one may have its id meanwhile. */
+  header: Header;
+  /** It need not be in the store yet. */
+  isNew: boolean;
 }
 
 export interface Taken {
@@ -70,7 +72,7 @@ export function takeOverNow(backend: KeyValueBackend, id: string, claim: Claim):
 /** What raises the fence that is `held`: nothing when it is one of the claim's own whose answer was lost. */
 function raise(id: string, claim: Claim | undefined, held: Fence, header: Fence): Taken & { batch: Batch | null } {
   // A fence that is raised for a session which is deleted meanwhile would be left behind, and its writer would go on.
-  if (header === null ? claim?.header !== null : !isStill(header, id, claim?.header)) throw isGone(id);
+  if (header === null ? claim?.isNew !== true : !isStill(header, id, claim?.header)) throw claim?.isNew === true ? isTaken(id) : isGone(id);
   const { own = null, tried = [] } = claim ?? {};
   if (held !== null && tried.some((fence) => sameBytes(fence, held))) return { fence: held, unbroken: true, batch: null };
   const fence = nextFence(held);
@@ -91,4 +93,5 @@ export function isStill(header: Uint8Array, id: string, known?: Header | null): 
   }
 }
 
+const isTaken = (id: string): SessionLogError => new SessionLogError("already_exists", "the store has another session of that id", { id });
 export const isGone = (id: string): SessionLogError => new SessionLogError("missing", "the session is gone from the store", { id });

@@ -43,6 +43,11 @@ export class Listeners<A extends unknown[]> {
     return answers;
   }
 
+  /** Calls every listener; what one throws or rejects with is its own answer. */
+  all(args: A): Promise<PromiseSettledResult<unknown>[]> {
+    return Promise.allSettled([...this.#active].map(async (entry) => (entry.call as (...given: A) => unknown)(...args)));
+  }
+
   clear(): void {
     this.#list = null;
     this.#active.clear();
@@ -66,6 +71,18 @@ export class DeliveryQueue {
       for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) next();
     } finally {
       this.#running = false;
+    }
+  }
+
+  /** Runs `work`; what it asks to be delivered comes after it. */
+  hold(work: () => void): void {
+    if (this.#running) return work();
+    this.#running = true;
+    try {
+      work();
+    } finally {
+      this.#running = false;
+      this.run(() => {});
     }
   }
 }

@@ -3,10 +3,12 @@ import type { KeyValueBackend } from "../types/index.js";
 import type { Log } from "./log.js";
 import { writeComes, type Ahead } from "./backends.js";
 import { SessionLogError, toError } from "./errors.js";
-import { backOff, firstFence, takeOverFrom } from "./fence.js";
+import { backOff, isGone, isStill, takeOverFrom, takeOverNow, type Claim, type Taken } from "./fence.js";
+import { eraseLastNow, readLogNow } from "./read-now.js";
+import type { RecordPut } from "./records.js";
 import { call } from "./runtime.js";
-import { formatRecord, keys, eraseLast, joinBytes, joinLines, mergeSmall, replaceRun, segmentBatches, segmentPuts, SMALL, type Batch, type Put } from "./segments.js";
-import { encodeCheckpoint, encodeHeader, readLog, type Header } from "./stored.js";
+import { formatRecord, keys, eraseLast, joinBytes, joinLines, mergeSmall, nextFence, replaceRun, segmentBatches, segmentPuts, SMALL, type Batch, type Put } from "./segments.js";
+import { encodeCheckpoint, encodeHeader, readLog, type Header, type StoredLog } from "./stored.js";
 import { WriteBehind, type WriteOutcome, type WriteStep } from "./write-behind.js";
 
 /** This many segments of one flush each are worth merging. */
@@ -20,9 +22,11 @@ const MERGED = 1024 * 1024;
 
 /** A record that can wait is written this often at most. */
 const RECORD_MS = 500;
+/** One that could not be written is tried again after longer and longer, up to this. */
+const RECORD_RETRY_MS = 30_000;
 /** After so many reloads that changed nothing the callers are told, and the next one waits. */
 const MOST_FRUITLESS = 8;
-/** So often a record is put again after another writer raised the fence. */
+/** So often a record is put again after somebody wrote the header anew. */
 const RECORD_TRIES = 3;
 
 export interface WriterHost {
@@ -33,13 +37,17 @@ export interface WriterHost {
   readonly storeFirst: boolean;
   /** Whether a lock keeps everybody else from writing, so that the database need not be asked each time. */
   isSole(): boolean;
-  /** The session's record as it is to be stored beside the log. */
-  recordBytes(): Uint8Array;
+  /** The session's record as it is to be stored beside the log; the store answers with a conflict when another tab has changed it. */
+  recordPut(): RecordPut;
+  /** What stands in the store as the record; `isOwn` when that was just written here. */
+  recordFound(bytes: Uint8Array | null, isOwn?: boolean): void;
   /** Events that another writer stored were put in before ours: those from `from` up to `to`, save the ones in `ours`. */
   rebased(from: number, to: number, ours: ReadonlySet<string>, visible: number): void;
   warn(code: string, message: string): void;
   /** Events reached the store. */
   stored(): void;
+  /** Runs `work`; what it delivers to listeners is delivered after it. */
+  hold(work: () => void): void;
 }
 
 /** An event that is to be stored before anyone sees it. */
@@ -73,6 +81,10 @@ export class Writer {
   #host: WriterHost;
   #machine = new WriteBehind();
   #fence: Uint8Array | null;
+  /** The fence of a session that this writer brings into the store: always the same one, so that a try whose answer was lost counts. */
+  #first: Uint8Array | null = null;
+  /** Fences that it tried to put there without an answer. */
+  #tried: Uint8Array[] = [];
   /** The fence of the last write that was stored, and when that was. */
   #proven: Uint8Array | null = null;
   #provenAt = 0;
@@ -120,6 +132,16 @@ export class Writer {
     return call(() => this.#host.log.raw.len());
   }
 
+  /** Whether the session stands in the store. */
+  get isStored(): boolean {
+    return !this.#isNew;
+  }
+
+  /** Whether something of it may stand there, now or when what is under way arrives. */
+  get isBegun(): boolean {
+    return !this.#isNew || this.#busy !== null || this.#creating !== null || this.lastError !== null;
+  }
+
   get unsaved(): number {
     if (this.#fault !== null) return Math.max(0, this.#length - this.durable);
     if (this.#stopped) return 0;
@@ -129,7 +151,9 @@ export class Writer {
 
   /** The fence that this writer writes under; the session is in the store once this is known. */
   get fence(): Uint8Array {
-    return this.#fence ?? firstFence();
+    if (this.#fence !== null) return this.#fence;
+    if (this.#first === null) this.#tried.push((this.#first = nextFence(null)));
+    return this.#first;
   }
 
   /** Whether the fence need not be looked at: nobody else could have raised it, or so much as merged a segment, since it was. */
@@ -156,13 +180,35 @@ export class Writer {
     this.#recordAt = now();
   }
 
+  #recordFailures = 0;
+
+  /** The record, or a session without events, is in the store. */
+  #recordStored(): void {
+    this.#recordFailures = 0;
+    this.#recovered();
+  }
+
+  #recordFailed(thrown: unknown): SessionLogError {
+    this.#recordDirty = true;
+    this.lastError = toError(thrown);
+    this.#recordLater();
+    this.#recordFailures++;
+    return this.lastError;
+  }
+
+  /** What kept something from the store is past once there is nothing left to bring there. */
+  #recovered(): void {
+    if (!this.#isNew && !this.#recordDirty && this.#machine.unsaved === 0) this.lastError = null;
+  }
+
   /** A record that did not go with a write goes by itself, a little later. */
   #recordLater(): void {
     if (!this.#recordDirty || this.#recordTimer !== null || this.#stopped) return;
     this.#recordTimer = setTimeout(() => {
       this.#recordTimer = null;
-      this.#writeRecord().catch(() => {});
-    }, RECORD_MS);
+      // A session without events has nothing else that would bring it into the store.
+      (this.#isNew && this.#length === 0 ? this.#create() : this.#writeRecord()).catch(() => {});
+    }, Math.min(RECORD_MS * 2 ** this.#recordFailures, RECORD_RETRY_MS));
     (this.#recordTimer as { unref?: () => void }).unref?.();
   }
 
@@ -208,14 +254,18 @@ export class Writer {
   /** The same where the store finishes before it returns: throws instead of rejecting. */
   storeFirstSync(candidate: Candidate): void {
     let failure: SessionLogError | null = null;
+    if (this.#fault !== null) throw this.#fault;
     this.#tell();
     const token = ++this.#tokens;
     this.#waiting.set(token, { candidate, resolve: () => {}, reject: (error) => (failure = error) });
     this.#carry(this.#machine.storeFirst(now(), token));
+    // Asked for in the middle of another one, by the store itself: there can be no answer before that one's.
+    if (this.#waiting.delete(token)) throw new SessionLogError("busy", "the session is being written: append again after this", { id: this.#host.id });
     if (failure !== null) throw failure as SessionLogError;
   }
 
   #wait(ask: (token: number) => WriteStep[], candidate?: Candidate): Promise<void> {
+    if (this.#fault !== null) return Promise.reject(this.#fault);
     this.#tell();
     return new Promise((resolve, reject) => {
       const token = ++this.#tokens;
@@ -230,8 +280,10 @@ export class Writer {
     if (this.#fault !== null) throw this.#fault;
     if (this.#stopped) return;
     this.#isRecordUrgent ||= this.#recordDirty;
-    if (this.#isNew && (this.#length === 0 || this.#creating !== null)) await this.#create();
+    // One that fails is no reason to leave before those who append have their answers.
+    if (this.#isNew && (this.#length === 0 || this.#creating !== null)) await this.#create().catch(() => {});
     await this.#wait((token) => this.#machine.flush(now(), token));
+    if (this.#isNew && this.lastError !== null) throw this.lastError;
     await this.#writeRecord();
   }
 
@@ -247,6 +299,12 @@ export class Writer {
   #carry(steps: WriteStep[]): void {
     this.#steps.push(...steps);
     if (this.#carrying) return;
+    // A listener that appends where the store comes first must find all of this done.
+    if (this.#host.storeFirst) this.#host.hold(() => this.#carryOut());
+    else this.#carryOut();
+  }
+
+  #carryOut(): void {
     this.#carrying = true;
     try {
       for (let step = this.#steps.shift(); step !== undefined; step = this.#steps.shift()) this.#do(step);
@@ -260,7 +318,7 @@ export class Writer {
       case "admit": return this.#admit(step.token);
       case "write": return this.#write(step.from, step.to);
       case "wake": return this.#wakeAt(step.at);
-      case "reload": return this.#start(this.#reload());
+      case "reload": return this.#host.storeFirst ? this.#reloadNow() : this.#start(this.#reload());
       case "durable":
         this.durable = step.seq;
         return this.#host.stored();
@@ -311,19 +369,31 @@ export class Writer {
     (this.#timer as { unref?: () => void }).unref?.();
   }
 
+  /** The record that went with the write that is under way. */
+  #recordSent: Uint8Array | null = null;
+
+  #recordWentAlong(): void {
+    if (this.#recordSent !== null) this.#host.recordFound(this.#recordSent, true);
+    this.#recordSent = null;
+  }
+
   /** What goes with the next write: the record when it is due, which is taken then, and what makes a new session one. */
   #extra(): Batch {
     const { id } = this.#host;
     const puts: Array<[string, Uint8Array]> = [];
     const checks: Array<{ key: string; equals: Uint8Array | null }> = [];
+    this.#recordSent = null;
     if (this.#isNew) {
       // There is a fence when a first write went wrong and the session was taken over before it was in the store.
       checks.push({ key: keys.fence(id), equals: this.#fence }, { key: keys.header(id), equals: null });
-      if (this.#fence === null) puts.push([keys.fence(id), firstFence()]);
+      if (this.#fence === null) puts.push([keys.fence(id), this.fence]);
       puts.push([keys.header(id), encodeHeader(this.header)], [keys.format(), formatRecord()]);
     }
     if (this.#isRecordDue) {
-      puts.push([keys.record(id), this.#host.recordBytes()]);
+      const { put, check } = this.#host.recordPut();
+      checks.push(check);
+      puts.push(put);
+      this.#recordSent = put[1];
       this.#recordTaken();
     }
     return { checks, puts };
@@ -350,6 +420,8 @@ export class Writer {
     let thrown: unknown = null;
     try {
       if (this.#creating !== null) await this.#creating.catch(() => {});
+      // The record may go along, and is to stand on the one before it.
+      if (this.#record !== null) await this.#record.catch(() => {});
       if (this.#mergeDue) await this.#merge();
       const isFirst = this.#isNew;
       const { segments, batches } = this.#batches(from, to, writeComes(this.#host.backend));
@@ -414,13 +486,19 @@ export class Writer {
     try {
       work();
     } catch (thrown) {
-      const error = toError(thrown);
-      this.lastError = error;
-      this.#fault = error;
-      this.#stopped = true;
-      for (const waiter of this.#waiting.values()) waiter.reject(error);
-      this.#waiting.clear();
+      this.#endWith(toError(thrown));
     }
+  }
+
+  /** Nothing is written any more. */
+  #endWith(error: SessionLogError): void {
+    this.lastError = error;
+    this.#fault = error;
+    this.#stopped = true;
+    this.#steps = [];
+    this.#clearTimers();
+    for (const waiter of this.#waiting.values()) waiter.reject(error);
+    this.#waiting.clear();
   }
 
   /** `ahead` takes what goes out in several segments while the next of them is made. */
@@ -429,7 +507,7 @@ export class Writer {
     const extra = this.#extra();
     const checkpoint = call(() => log.raw.checkpoint(from, to));
     if (checkpoint !== undefined) extra.puts?.push([keys.checkpoint(id), encodeCheckpoint(checkpoint)]);
-    const fence = this.#isFenceProven ? null : (this.#fence ?? firstFence());
+    const fence = this.#isFenceProven ? null : this.fence;
     const segments: Written[] = [];
     const puts: Put[] = [];
     const ends = ahead === null || to - from === 1 ? [to] : call(() => log.raw.segment_ends(from, to));
@@ -456,17 +534,24 @@ export class Writer {
     this.#wrote();
   }
 
+  /** The session is in the store, and the fence in force is known. */
+  #isThere(): void {
+    this.#fence ??= this.fence;
+    this.#tried = [];
+    this.#isNew = false;
+  }
+
   #wrote(): void {
-    this.#fence ??= firstFence();
+    this.#isThere();
     // Only a write that looked at the fence says that it is in force.
     if (this.#hasLooked) {
       this.#proven = this.#fence;
       this.#provenAt = now();
     }
-    this.#isNew = false;
     this.#conflicts = 0;
     this.#fruitless = 0;
     this.lastError = null;
+    this.#recordWentAlong();
     this.#flushes++;
     this.#done("stored");
     this.#recordLater();
@@ -487,50 +572,90 @@ export class Writer {
 
   /** Another writer may have been first, or an answer was lost: what the store holds comes in, ours is put after it. */
   async #reload(): Promise<void> {
-    const { id, log, backend } = this.#host;
+    const { id, backend } = this.#host;
     try {
       if (this.#conflicts > 1) await backOff(this.#conflicts);
-      if (this.#fruitless >= MOST_FRUITLESS) {
-        this.#fruitless--;
-        throw new SessionLogError("corrupt", "the store refuses what comes next although nobody else has written", { id });
-      }
-      const { fence, unbroken } = await this.#takeOver();
+      this.#checkFruitless();
+      const { fence, unbroken } = this.#tookOver(await takeOverFrom(backend, id, this.#claim));
       // Whoever took over in between may have built on what is in doubt: then it stays.
       if (this.#doubtful.size > 0 && unbroken) await eraseLast(backend, id, fence, this.#doubtful, this.durable);
       this.#doubtful.clear();
-      const stored = await readLog(backend, id);
-      if (this.#stopped) return;
-      if (stored === null && this.#isNew) return this.#reloadedNothing();
-      if (stored === null) throw new SessionLogError("missing", "the session is gone from the store", { id });
-      this.#isNew = false;
-      const from = this.durable;
-      const unseen = this.#admitted === null ? 0 : 1;
-      const visible = this.#length - unseen;
-      const idOf = (seq: number): string => call(() => log.raw.event_id(seq)) ?? "";
-      const candidate = unseen === 0 ? null : idOf(visible);
-      const ours = new Set<string>();
-      for (let seq = from; seq < visible; seq++) ours.add(idOf(seq));
-      const joined = joinLines(stored.lines);
-      const to = call(() => log.raw.rebase(from, joined, stored.end));
-      this.#fruitless = to > from || !unbroken ? 0 : this.#fruitless + 1;
-      const isStored = candidate !== null && call(() => log.raw.seq_of(candidate)) < to;
-      if (candidate !== null) ours.add(candidate);
-      // An admitted event is the last of the log, stored or not.
-      const length = this.#length - (isStored ? 0 : unseen);
-      this.#host.rebased(from, to, ours, this.#length - unseen);
-      this.#carry(this.#machine.reloaded(now(), to, length, isStored));
-      // What was taken back just now is known not to be there.
-      this.#doubtful.clear();
+      const [stored, record] = await Promise.all([readLog(backend, id), backend.get(keys.record(id))]);
+      this.#host.recordFound(record);
+      if (!this.#stopped) this.#reloaded(stored, unbroken);
     } catch (thrown) {
-      this.lastError = toError(thrown);
-      if (!this.#stopped) this.#carry(this.#machine.reloadFailed(now()));
+      this.#reloadFailed(thrown);
     }
+  }
+
+  /** The same where the store finishes before it returns, and so does whoever appends. */
+  #reloadNow(): void {
+    const { id, backend } = this.#host;
+    try {
+      this.#checkFruitless();
+      const { fence, unbroken } = this.#tookOver(takeOverNow(backend, id, this.#claim));
+      if (this.#doubtful.size > 0 && unbroken) eraseLastNow(backend, id, fence, this.#doubtful);
+      this.#doubtful.clear();
+      const stored = readLogNow(backend, id);
+      this.#host.recordFound(backend.get(keys.record(id)) as Uint8Array | null);
+      this.#reloaded(stored, unbroken);
+    } catch (thrown) {
+      this.#reloadFailed(thrown);
+    }
+  }
+
+  #checkFruitless(): void {
+    if (this.#fruitless < MOST_FRUITLESS) return;
+    this.#fruitless--;
+    throw new SessionLogError("corrupt", "the store refuses what comes next although nobody else has written", { id: this.#host.id });
+  }
+
+  #reloaded(stored: StoredLog | null, unbroken: boolean): void {
+    const { id, log } = this.#host;
+    if (stored === null && this.#isNew) return this.#reloadedNothing();
+    if (stored === null) throw isGone(id);
+    this.#isNew = false;
+    const from = this.durable;
+    const unseen = this.#admitted === null ? 0 : 1;
+    const visible = this.#length - unseen;
+    const idOf = (seq: number): string => call(() => log.raw.event_id(seq)) ?? "";
+    const candidate = unseen === 0 ? null : idOf(visible);
+    const ours = new Set<string>();
+    for (let seq = from; seq < visible; seq++) ours.add(idOf(seq));
+    const joined = joinLines(stored.lines);
+    const to = call(() => log.raw.rebase(from, joined, stored.end));
+    this.#fruitless = to > from || !unbroken ? 0 : this.#fruitless + 1;
+    const isStored = candidate !== null && call(() => log.raw.seq_of(candidate)) < to;
+    if (candidate !== null) ours.add(candidate);
+    // An admitted event is the last of the log, stored or not.
+    const length = this.#length - (isStored ? 0 : unseen);
+    this.#host.rebased(from, to, ours, this.#length - unseen);
+    this.#carry(this.#machine.reloaded(now(), to, length, isStored));
+    this.#afterReload();
   }
 
   /** The first write of a new session did not arrive, and after the take-over it never will. */
   #reloadedNothing(): void {
     this.#carry(this.#machine.reloaded(now(), this.durable, this.#length - (this.#admitted === null ? 0 : 1), false));
+    this.#afterReload();
+  }
+
+  #afterReload(): void {
+    // What was taken back just now is known not to be there.
     this.#doubtful.clear();
+    this.#recovered();
+    this.#recordLater();
+  }
+
+  #reloadFailed(thrown: unknown): void {
+    const error = toError(thrown);
+    this.lastError = error;
+    if (this.#stopped) return;
+    // The events of two sessions must not become one log, and nothing else would ever change that.
+    if (error.code !== "already_exists") return this.#carry(this.#machine.reloadFailed(now()));
+    this.#admitted?.candidate?.withdraw();
+    this.#admitted = null;
+    this.#endWith(error);
   }
 
   #start(work: Promise<void>): void {
@@ -557,53 +682,68 @@ export class Writer {
       const written = this.#host.backend.transact(extra);
       // A store-first append may follow in the same go, and must find a session that is there.
       if (!this.#host.storeFirst) await written;
-      this.#fence ??= firstFence();
-      this.#isNew = false;
+      this.#isThere();
+      this.#recordWentAlong();
+      this.#recordStored();
     } catch (thrown) {
-      this.#recordDirty = true;
-      this.lastError = toError(thrown);
-      throw this.lastError;
+      const error = this.#recordFailed(thrown);
+      // A write of events that waits for this one meets the same.
+      if (error.code !== "conflict" || this.#busy !== null) throw error;
+      // Somebody was first with this id, or an answer was lost: as after the first write of events, which finds out itself.
+      const steps = this.#machine.overtaken();
+      if (steps.length === 0) throw error;
+      this.#carry(steps);
+      await this.#busy;
+      if (this.#isNew) throw this.lastError ?? error;
     }
   }
 
   /** Writes the record when it changed and no event took it along. */
   async #writeRecord(): Promise<void> {
     while (this.#record !== null) await this.#record;
-    if (!this.#recordDirty || this.#isNew || this.#stopped) return;
+    // Who follows knows the record from hearsay: whoever writes the session has it.
+    if (!this.#recordDirty || this.#isNew || this.#stopped || this.#fence?.length === 0) return;
     this.#recordTaken();
     this.#record = this.#putRecord().finally(() => (this.#record = null));
     try {
       await this.#record;
+      this.#recordStored();
     } catch (thrown) {
-      this.#recordDirty = true;
-      this.lastError = toError(thrown);
-      throw this.lastError;
+      throw this.#recordFailed(thrown);
     }
   }
 
-  /** Under the fence: the record of a session that was deleted would bring it back into every list. */
+  /**
+   * Beside the session's header: the record of one that was deleted would bring it back into every list. Not under the fence: who
+   * takes that over has to read what others wrote and merged.
+   */
   async #putRecord(): Promise<void> {
     const { id, backend } = this.#host;
+    const key = keys.header(id);
+    let equals = encodeHeader(this.header);
     for (let tries = 0; ; tries++) {
-      const checks = this.#isFollower ? [] : [{ key: keys.fence(id), equals: this.#fence }];
+      const { put, check } = this.#host.recordPut();
       try {
-        return await backend.transact({ checks, puts: [[keys.record(id), this.#host.recordBytes()]] });
+        await backend.transact({ checks: [{ key, equals }, check], puts: [put] });
+        return this.#host.recordFound(put[1], true);
       } catch (thrown) {
         if (toError(thrown).code !== "conflict" || tries >= RECORD_TRIES) throw thrown;
-        await this.#takeOver();
+        const [found, record] = await Promise.all([backend.get(key), backend.get(keys.record(id))]);
+        if (found === null || !isStill(found, id, this.header)) throw isGone(id);
+        equals = found;
+        this.#host.recordFound(record);
       }
     }
   }
 
-  /** Who follows was given no fence. */
-  get #isFollower(): boolean {
-    return this.#fence?.length === 0;
+  get #claim(): Claim {
+    return { own: this.#fence, tried: this.#tried, header: this.header, isNew: this.#isNew };
   }
 
-  /** Another writer had the session; what it wrote and merged is in the store. */
-  async #takeOver(): Promise<{ fence: Uint8Array; unbroken: boolean }> {
-    const taken = await takeOverFrom(this.#host.backend, this.#host.id, this.#fence, this.#isNew);
+  /** Another writer may have had the session; what it wrote and merged is in the store. */
+  #tookOver(taken: Taken): Taken {
     this.#fence = taken.fence;
+    this.#tried = [];
     this.#isMergeOwed = true;
     this.#forgetSmall();
     return taken;
@@ -621,16 +761,25 @@ export class Writer {
   }
 
   async settle(): Promise<void> {
+    await this.#creating?.catch(() => {});
+    await this.#idle();
+  }
+
+  async #idle(): Promise<void> {
     while (this.#busy !== null) await this.#busy.catch(() => {});
   }
 
   stop(): void {
     if (this.#stopped) return;
     this.#stopped = true;
+    this.#clearTimers();
+    this.#carry(this.#machine.close());
+  }
+
+  #clearTimers(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     if (this.#recordTimer !== null) clearTimeout(this.#recordTimer);
     this.#timer = null;
-    this.#carry(this.#machine.close());
   }
 
   free(): void {

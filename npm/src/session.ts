@@ -16,6 +16,7 @@ import { takeOver } from "./fence.js";
 import { joinLines } from "./segments.js";
 import { padTo, readEvents, readLog, readSound, type Header } from "./stored.js";
 import { eventClass, URGENT } from "./event-types.js";
+import type { RecordPut } from "./records.js";
 import type { Rescrubbed } from "./rescrub.js";
 import { call } from "./runtime.js";
 import { filterOf } from "./scrub.js";
@@ -41,10 +42,12 @@ export interface SessionHome {
   deliver(event: SessionEvent, session: Session): void;
   /** Whether anyone listens to the events of all sessions. */
   isHeard(): boolean;
-  flushed(): Promise<unknown>;
+  /** Asks those who have something for the log before `write`. */
+  flush(write: () => Promise<void>): Promise<void>;
   /** Takes over what an event says about its session. */
   note(event: SessionEvent, session: Session): void;
-  recordBytes(session: Session): Uint8Array;
+  recordPut(session: Session): RecordPut;
+  recordFound(id: string, bytes: Uint8Array | null, isOwn: boolean): void;
   patchRecord(session: Session, change: { [field: string]: JsonValue }): void;
   /** The record's count of events is written with what else changes in it; who leaves brings it up to date. */
   countEvents(session: Session): void;
@@ -117,6 +120,8 @@ export class Session {
   #state: "prepared" | "live" | "disposed" = "prepared";
   #readOnly: boolean;
   #disposal: Promise<void> | null = null;
+  /** The last flush has begun: what came now would not be part of it. */
+  #leaving = false;
   #teardown = new Set<() => Promise<void> | void>();
   #companions = new Set<() => Promise<void>>();
   #header: SessionHeader;
@@ -146,10 +151,12 @@ export class Session {
       backend: home.backend,
       storeFirst: home.storeFirst,
       isSole: () => home.isSole(this),
-      recordBytes: () => home.recordBytes(this),
+      recordPut: () => home.recordPut(this),
+      recordFound: (bytes, isOwn = false) => home.recordFound(this.id, bytes, isOwn),
       rebased: (from, to, ours, visible) => this.#rebased(from, to, ours, visible),
       warn: home.warn,
       stored: () => home.stored(this),
+      hold: (work) => home.queue.hold(work),
     };
     this.#writer = new Writer(host, header, fence, durable);
     exposeSession(this, {
@@ -240,6 +247,7 @@ export class Session {
 
   #checkWritable(): void {
     this.#check();
+    if (this.#leaving) throw new SessionLogError("disposed", "the session is being disposed of", { id: this.id });
     if (this.#readOnly) throw this.#home.readOnlyReason() ?? new SessionLogError("locked", "another tab or process writes this session", { id: this.id });
   }
 
@@ -520,7 +528,7 @@ export class Session {
 
   async flush(): Promise<void> {
     this.#check();
-    await Promise.all([this.#home.flushed(), this.#writer.flush()]);
+    await this.#home.flush(() => this.#writer.flush());
   }
 
   async #checkpoint(): Promise<void> {
@@ -556,6 +564,11 @@ export class Session {
   /** @internal */
   get disposed(): boolean {
     return this.#state === "disposed";
+  }
+
+  /** @internal */
+  get isEnding(): boolean {
+    return this.#disposal !== null;
   }
 
   /** @internal */
@@ -635,11 +648,13 @@ export class Session {
     if (to > from) this.#deliver(this.#read(from, to));
   }
 
-  /** @internal The writer has gone: this tab writes from now on. */
-  async takeOver(): Promise<void> {
+  /** @internal The writer has gone: this tab writes from now on, when it has taken in what there is, its record by `readRecord`. */
+  async takeOver(readRecord: () => Promise<void>): Promise<void> {
     if (this.#state !== "live" || !this.#readOnly) return;
     const fence = await takeOver(this.#home.backend, this.id);
     await this.follow();
+    await readRecord();
+    if (this.#state !== "live") return;
     this.#readOnly = false;
     this.#writer.lead(fence, this.#visible);
   }
@@ -689,6 +704,7 @@ export class Session {
       }
     }
     let failure: SessionLogError | null = null;
+    this.#leaving = true;
     if (this.#state === "live" && !this.#readOnly) {
       try {
         this.#home.countEvents(this);

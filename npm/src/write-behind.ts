@@ -61,6 +61,8 @@ export class WriteBehind {
     return steps(call(() => this.#raw.reloaded(now, stored, length, candidateStored)));
   }
   reloadFailed(now: number): WriteStep[] { return steps(call(() => this.#raw.reload_failed(now))); }
+  /** The store is not where we believed it to be, as something else than a write found out. */
+  overtaken(): WriteStep[] { return steps(call(() => this.#raw.overtaken())); }
   follow(): WriteStep[] { return steps(call(() => this.#raw.follow())); }
   close(): WriteStep[] { return steps(call(() => this.#raw.close())); }
   get stored(): number { return call(() => this.#raw.stored()); }

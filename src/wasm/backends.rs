@@ -264,6 +264,11 @@ impl RawWriteBehind {
         self.step(Input::ReloadFailed { now: now as i64 })
     }
 
+    /// The store is not where we believed it to be.
+    pub fn overtaken(&self) -> Vec<f64> {
+        self.step(Input::Overtaken)
+    }
+
     /// Somebody else writes now.
     pub fn follow(&self) -> Vec<f64> {
         self.step(Input::Follow)
@@ -329,11 +334,11 @@ pub fn raw_format_record() -> Vec<u8> {
     layout::format_record()
 }
 
-/// Reads the epoch of a fence record (0 without one) and makes the next one's value.
+/// Reads the epoch of a fence record (0 without one) and makes the value of one that is so much higher.
 #[wasm_bindgen]
-pub fn raw_next_fence(fence: Option<Vec<u8>>) -> Result<Vec<u8>, JsValue> {
+pub fn raw_next_fence(fence: Option<Vec<u8>>, step: f64) -> Result<Vec<u8>, JsValue> {
     let epoch = layout::epoch_of(fence.as_deref()).map_err(throw)?;
-    Ok(layout::fence_value(epoch + 1))
+    Ok(layout::fence_value(epoch.wrapping_add(step as u64)))
 }
 
 /// Cuts a segment into the pairs that store it, each under the limit. The pair that commits it stands first.

@@ -116,6 +116,9 @@ impl WriteBehind {
                 self.busy = None;
                 self.failed(now, true, &mut out);
             }
+            // A write that is under way finds out for itself.
+            Input::Overtaken if self.busy.is_some() => {}
+            Input::Overtaken => self.reload(&mut out),
             Input::Follow => {
                 self.phase = Phase::Following;
                 self.busy = None;
@@ -151,6 +154,11 @@ impl WriteBehind {
             self.waiters.push(Waiter { token: candidate.token, upto: candidate.length });
         }
         self.length = length;
+        // An event that was to be made room for could not be made: nobody waits for its place.
+        let last = self.pending_length();
+        for waiter in &mut self.waiters {
+            waiter.upto = waiter.upto.min(last);
+        }
         let wish = if urgent { now } else { now.saturating_add(self.settings.flush_interval_ms) };
         // A store that fails is left alone until its backoff has passed, save for an event that cannot wait.
         if urgent || self.failures == 0 {
@@ -174,8 +182,9 @@ impl WriteBehind {
     }
 
     fn flush(&mut self, now: Millis, token: Option<Token>, out: &mut Vec<Output>) {
-        let upto = self.length;
-        let nothing_to_do = upto <= self.stored;
+        // What is to be stored before it is seen counts, and so does a reload that is owed: what the store holds is in doubt.
+        let upto = self.pending_length();
+        let nothing_to_do = upto <= self.stored && self.phase != Phase::Reloading;
         if let Some(token) = token {
             match (nothing_to_do, self.phase) {
                 (true, _) => out.push(Output::Settled(token, true)),
@@ -187,6 +196,11 @@ impl WriteBehind {
             self.due = Some(now);
             self.advance(now, out);
         }
+    }
+
+    /// Returns how long the log will be with the events that are stored before they are seen.
+    fn pending_length(&self) -> u64 {
+        self.candidate.map_or(self.length, |candidate| candidate.length) + self.queue.len() as u64
     }
 
     /// Starts a write when one is due, or asks to be woken when it will be.
@@ -318,8 +332,9 @@ impl WriteBehind {
         self.stored = stored;
         self.length = length.max(stored);
         // The places of events changed: whoever waited for one of ours waits for all of them.
+        let last = self.pending_length();
         for waiter in &mut self.waiters {
-            waiter.upto = self.length;
+            waiter.upto = last;
         }
         out.push(Output::Durable(stored));
         out.extend(told);
@@ -489,6 +504,26 @@ mod tests {
         machine.step(done(1, Outcome::Conflict));
         assert_eq!(machine.step(Input::ReloadFailed { now: 2 }), [Output::WakeAt(252)]);
         assert_eq!(machine.step(Input::Tick { now: 252 }), [Output::Reload]);
+    }
+
+    #[test]
+    fn a_flush_waits_for_a_reload_that_is_owed_and_for_events_that_are_stored_first() {
+        let mut machine = loaded(0);
+        machine.step(Input::StoreFirst { now: 0, token: 1 });
+        machine.step(Input::StoreFirst { now: 0, token: 2 });
+        assert_eq!(machine.step(Input::Flush { now: 0, token: Some(3) }), []);
+        assert_eq!(machine.step(done(1, Outcome::Failed)), [Output::Reload]);
+        let failed = machine.step(Input::ReloadFailed { now: 2 });
+        assert_eq!(failed.len(), 5, "{failed:?}");
+        assert_eq!(machine.step(Input::Flush { now: 3, token: Some(4) }), [Output::Reload]);
+        assert_eq!(
+            machine.step(Input::Reloaded { now: 4, stored: 0, length: 0, candidate_stored: false }),
+            [Output::Durable(0), Output::Settled(4, true)]
+        );
+        machine.step(Input::StoreFirst { now: 5, token: 5 });
+        machine.step(Input::Flush { now: 5, token: Some(6) });
+        let stored = machine.step(done(6, Outcome::Stored));
+        assert_eq!(stored[2..], [Output::Settled(5, true), Output::Settled(6, true)]);
     }
 
     #[test]

@@ -103,6 +103,8 @@ pub enum Input {
         /// The time.
         now: Millis,
     },
+    /// The store is not where we believed it to be, as something else than a write found out.
+    Overtaken,
     /// Somebody else writes now: nothing is written until `Reloaded`.
     Follow,
     /// The session is going; nothing more is written.
