@@ -2,8 +2,9 @@
 import type { JsonValue, KeyValueBackend, Session, SessionEvent, SessionRecord, SessionSummary } from "../types/index.js";
 import { arrange, type SessionsOptions } from "./catalogue.js";
 import { SessionLogError, toError } from "./errors.js";
-import { changedLater, changeOf, decodeEntry, encodeEntry, freshEntry, isoTime, reading, shortened, summaryOf, type Entry } from "./records.js";
-import { keys } from "./segments.js";
+import { backOff } from "./fence.js";
+import { changedLater, changeOf, decodeEntry, encodeEntry, freshEntry, isoTime, merged, reading, shortened, summaryOf, type Entry, type RecordPut } from "./records.js";
+import { keys, sameBytes } from "./segments.js";
 import type { Session as LiveSession } from "./session.js";
 
 /** A record is not behind by more: what leaves in order brings it up to date. */
@@ -11,15 +12,33 @@ const MOST_MISSED = 1_000;
 
 const RECORDS: [string, string] = ["r/", "r0"];
 
+/** So often a record is changed anew because somebody else was first. */
+const CHANGE_TRIES = 8;
+
 /** At most 80 characters of what was given, for a message. */
 export function quote(given: string): string {
   const chars = Array.from(given);
   return chars.length <= 80 ? given : `${chars.slice(0, 80).join("")}…`;
 }
 
+/** Work that concerns one session, one piece after the other. */
+export class Turns {
+  #last = new Map<string, Promise<unknown>>();
+
+  run<T>(id: string, work: () => Promise<T>): Promise<T> {
+    const own = (this.#last.get(id) ?? Promise.resolve()).then(work, work);
+    this.#last.set(id, own);
+    const end = () => void (this.#last.get(id) === own && this.#last.delete(id));
+    own.then(end, end);
+    return own;
+  }
+}
+
 export class Library {
   /** What was last known of each session, by id. */
   readonly entries = new Map<string, Entry>();
+  /** Ids that stand in the store, also without a record that can be read: deleted, but read by forks; or damaged. */
+  readonly taken = new Set<string>();
   #backend: KeyValueBackend;
   #live: Map<string, LiveSession>;
   #now: () => number;
@@ -33,7 +52,24 @@ export class Library {
   }
 
   async load(): Promise<void> {
-    for (const [id, entry] of await this.catalogue()) this.entries.set(id, entry);
+    // A store that answers at once is asked for each id when it matters.
+    const headers = this.#backend.sync === true ? [] : this.#backend.list(...keys.below("s/"), { keysOnly: true });
+    const [found, stored] = await Promise.all([this.catalogue(), headers]);
+    for (const [id, entry] of found) this.entries.set(id, entry);
+    for (const [key] of stored) {
+      const id = /^s\/([^/]+)\/h$/.exec(key)?.[1];
+      if (id !== undefined) this.taken.add(id);
+    }
+  }
+
+  /** Whether a new session cannot have this id, as far as that can be known without waiting: the first write knows the rest. */
+  isTaken(id: string): boolean {
+    if (this.entries.has(id) || this.taken.has(id)) return true;
+    if (this.#backend.sync !== true) return false;
+    const header = this.#backend.get(keys.header(id));
+    // Even such a backend may have to ask elsewhere.
+    if (header instanceof Promise) header.catch(() => {});
+    return header instanceof Uint8Array;
   }
 
   /** Every readable record of the store; what this tab writes goes before what is stored. */
@@ -76,8 +112,14 @@ export class Library {
   }
 
   async entry(id: string): Promise<Entry> {
-    const known = this.#live.get(id)?.readOnly === false ? this.entries.get(id) : undefined;
+    const known = this.#writer(id) === undefined ? undefined : this.entries.get(id);
     return known ?? this.stored(id);
+  }
+
+  /** The session, if this tab writes it. */
+  #writer(id: string): LiveSession | undefined {
+    const live = this.#live.get(id);
+    return live?.readOnly === false ? live : undefined;
   }
 
   async stored(id: string): Promise<Entry> {
@@ -86,17 +128,47 @@ export class Library {
     return decodeEntry(bytes);
   }
 
+  /** What a session that is about to be written has as its record: its writer goes on from there. */
+  async read(id: string): Promise<Entry> {
+    const bytes = await this.#backend.get(keys.record(id));
+    this.#seen.set(id, bytes);
+    this.#sent.delete(id);
+    if (bytes === null) throw notFound(id);
+    return decodeEntry(bytes);
+  }
+
+  /** Changes a record in one step: what else changes it meanwhile, here or elsewhere, is neither lost nor undone. */
   async replace(id: string, change: (entry: Entry) => Entry): Promise<Entry> {
-    const next = change(await this.entry(id));
+    const live = this.#writer(id);
+    const entry = this.entries.get(id);
+    if (live === undefined || entry === undefined) return this.#turns.run(id, () => this.#replaceStored(id, change));
+    const next = change(entry);
     this.entries.set(id, next);
-    const live = this.#live.get(id);
-    if (live !== undefined && !live.readOnly) {
-      live.writer.markRecord();
-      await live.writer.flush();
-    } else {
-      await this.#backend.transact({ puts: [[keys.record(id), this.#encoded(id, next)]] });
-    }
+    live.writer.markRecord();
+    await live.writer.flush();
     return next;
+  }
+  readonly #turns = new Turns();
+
+  async #replaceStored(id: string, change: (entry: Entry) => Entry): Promise<Entry> {
+    const [recordKey, headerKey] = [keys.record(id), keys.header(id)];
+    for (let tries = 0; ; tries++) {
+      // It may have been resumed meanwhile.
+      if (this.#writer(id) !== undefined) return this.replace(id, change);
+      const [record, header] = await Promise.all([this.#backend.get(recordKey), this.#backend.get(headerKey)]);
+      if (record === null || header === null) throw notFound(id);
+      const next = change(decodeEntry(record));
+      // The record of a session that is deleted meanwhile would bring it back into every list.
+      const checks = [{ key: recordKey, equals: record }, { key: headerKey, equals: header }];
+      try {
+        await this.#backend.transact({ checks, puts: [[recordKey, this.#encoded(id, next)]] });
+        if (this.#writer(id) === undefined) this.entries.set(id, next);
+        return next;
+      } catch (thrown) {
+        if (toError(thrown).code !== "conflict" || tries >= CHANGE_TRIES) throw thrown;
+        await backOff(tries);
+      }
+    }
   }
 
   /** The title that the record of a live session has. */
@@ -150,7 +222,41 @@ export class Library {
     if (counted !== undefined && counted !== session.seq) this.patch(session.id, {});
   }
 
-  recordBytes(session: LiveSession): Uint8Array {
+  /** What stood in the store when this tab last saw it there, of each session that this tab writes. */
+  readonly #seen = new Map<string, Uint8Array | null>();
+  /** What was sent since. An answer may get lost, so any of it may stand there. */
+  readonly #sent = new Map<string, Uint8Array[]>();
+
+  recordPut(session: LiveSession): RecordPut {
+    const { id } = session;
+    const key = keys.record(id);
+    const bytes = this.#recordBytes(session);
+    this.#sent.set(id, [...(this.#sent.get(id) ?? []), bytes]);
+    return { put: [key, bytes], check: { key, equals: this.#seen.get(id) ?? null } };
+  }
+
+  /** What stands in the store as the record of a session that this tab writes: what another tab has changed there stays. */
+  found(id: string, bytes: Uint8Array | null, isOwn: boolean): void {
+    const seen = this.#seen.get(id) ?? null;
+    const known = isOwn ? [bytes] : [seen, ...(this.#sent.get(id) ?? [])];
+    this.#seen.set(id, bytes);
+    this.#sent.delete(id);
+    const entry = this.entries.get(id);
+    if (bytes === null || seen === null || entry === undefined || known.some((own) => sameBytes(own, bytes))) return;
+    try {
+      this.entries.set(id, merged(decodeEntry(seen), decodeEntry(bytes), entry));
+    } catch {
+      // A record that cannot be read says nothing.
+    }
+  }
+
+  /** This tab has the session no more, or has it anew. */
+  forget(id: string): void {
+    this.#seen.delete(id);
+    this.#sent.delete(id);
+  }
+
+  #recordBytes(session: LiveSession): Uint8Array {
     const entry = this.entries.get(session.id) ?? freshEntry(session as never, {});
     const change = this.arriving.has(session) ? {} : { updated_at: isoTime(this.#now()) };
     const next = { ...changedLater(entry, change), events: session.seq };

@@ -1,8 +1,11 @@
 // Records beside the logs: one small value per session, enough to list it without reading an event.
 import type { JsonValue, Session, SessionEvent, SessionRecord, SessionSummary } from "../types/index.js";
 import { SessionLogError } from "./errors.js";
+import { insideSession } from "./internal.js";
 import { payloadText } from "./lazy-event.js";
 import { call } from "./runtime.js";
+import type { Batch, Put } from "./segments.js";
+import { memberText } from "./stored.js";
 import { toText } from "./values.js";
 
 /** What is stored under a session's record key. */
@@ -13,6 +16,9 @@ export interface Entry {
   readonly unarchivedAt: number | null;
   readonly events: number;
 }
+
+/** A record that is to be stored, and what must stand in its place for that. */
+export interface RecordPut { put: Put; check: NonNullable<Batch["checks"]>[number] }
 
 type Change = { [field: string]: JsonValue | undefined };
 /** A value may be worked out when it is needed; the next one mostly takes its place before that. */
@@ -79,6 +85,19 @@ export function changedBy(entry: Entry, given: Change, now: number): Entry {
 export function changed(entry: Entry, change: Change): Entry {
   const text = rows(change);
   return text === "{}" ? entry : { ...entry, record: call((module) => module.raw_record_set(entry.record, text)) };
+}
+
+/** `ours` with what `theirs` changed since `base`, save where ours changed the same. */
+export function merged(base: Entry, theirs: Entry, ours: Entry): Entry {
+  const taken: string[] = [];
+  for (const field of Object.keys(JSON.parse(theirs.record) as object)) {
+    const [before, now, own] = [base, theirs, ours].map(({ record }) => memberText(record, field));
+    if (now !== before && own === before) taken.push(`${JSON.stringify(field)}:${now}`);
+  }
+  const record = taken.length === 0 ? ours.record : call((module) => module.raw_record_set(ours.record, `{${taken.join()}}`));
+  const isOurs = ours.archived !== base.archived || ours.unarchivedAt !== base.unarchivedAt;
+  const { archived, unarchivedAt } = isOurs ? ours : theirs;
+  return { record, archived, unarchivedAt, events: ours.events };
 }
 
 /** What nobody has looked at yet of entries that were changed. */
@@ -200,6 +219,15 @@ export function changeOf(event: SessionEvent, record: () => SessionRecord): Late
     default:
       return null;
   }
+}
+
+/** What a session that comes in with events says of itself: nothing of them passes by as an event of a live one does. */
+export function saidBy(session: Session): Change {
+  if (session.seq === 0) return {};
+  const { title } = session;
+  const said = insideSession(session).eventsOf("user/message") as SessionEvent<"user/message">[];
+  const [first, last] = [said[0], said.at(-1)].map((event) => (event === undefined ? undefined : textOf(event.data)));
+  return { ...(title === null ? {} : { title }), first_preview: first?.slice(0, 400), last_prompt: last };
 }
 
 function textOf(data: { text?: unknown; parts?: unknown }): string {

@@ -21,8 +21,8 @@ import { keys, writeSegment } from "./segments.js";
 import { openFormat } from "./format.js";
 import { encode, eraseSession, loadLines, readEnd, readEvents, readHeader, readLog, readUpto, soundHeader, type Header, type StoredLog } from "./stored.js";
 import { PROVEN_MS } from "./persist.js";
-import { Library, quote } from "./library.js";
-import { changed, changedBy, freshEntry, reading, setupOf, type Entry } from "./records.js";
+import { Library, quote, Turns } from "./library.js";
+import { changed, changedBy, freshEntry, reading, saidBy, setupOf, type Entry } from "./records.js";
 import { Rescrub } from "./rescrub.js";
 import { appendForeign, exportAs, readEntry, readExport, repeatedLines, type ImportReport } from "./transfer.js";
 import { call, callersOwn } from "./runtime.js";
@@ -34,6 +34,9 @@ import { seedText, toText } from "./values.js";
 type StoreEvent = "session/created" | "session/disposed" | "session/event" | "session/flush";
 
 const MAX_RECAP = 8_000;
+/** So long after a take-over that failed the next one is tried; doubled each time, up to the longest. */
+const FIRST_LEAD_MS = 50;
+const MAX_LEAD_MS = 5_000;
 
 const checkOpening = checkOf("storage object?, scrubbers list?, clock function?, random function?, onWarning function?, lockTimeoutMs number?");
 const checkCreation = checkOf("meta object?, record object?");
@@ -41,6 +44,16 @@ const checkMeta = checkOf("cwd text?, parentSession id?");
 
 function missing(id: string): SessionLogError {
   return new SessionLogError("missing", `the store has no session ${quote(id)}`, { id: quote(id) });
+}
+
+/**
+ * What a fork need not store: those of its first events that its source has stored. The others it stores itself, so that it
+ * stands on nothing that may yet be lost, or come to stand behind the events of another writer.
+ */
+function baseIn({ id, writer }: Session, count: number): Header["base"] {
+  const base = writer.isStored ? { id, count: writer.durable } : writer.header.base;
+  // Also one of no events: media that the others name are there.
+  return base === undefined ? undefined : { id: base.id, count: Math.min(base.count, count) };
 }
 
 function invalid(message: string): SessionLogError {
@@ -68,6 +81,10 @@ export class SessionStore {
   #clock: () => number;
   #endings: Array<() => void> = [];
   #leases = new Map<Session, Lease>();
+  /** Why the lease of a session whose writer has gone could not be made use of yet. */
+  #leadFailures = new Map<Session, SessionLogError>();
+  /** What is under way for sessions that were taken back. */
+  #takenBack = new Set<Promise<void>>();
   #channel: Channel;
   /** Names locks and channels between tabs; null where no other tab can reach the same store. */
   #shared: string | null;
@@ -96,8 +113,9 @@ export class SessionStore {
       note: (event, session) => this.#library.note(event, session as never),
       deliver: (event, session) => this.#events.emit([event, session], (thrown) => this.#contained(thrown)),
       isHeard: () => this.#events.size > 0,
-      flushed: () => this.#flushListeners(),
-      recordBytes: (session) => this.#library.recordBytes(session as never),
+      flush: (write) => this.#flushWith(write),
+      recordPut: (session) => this.#library.recordPut(session as never),
+      recordFound: (id, bytes, isOwn) => this.#library.found(id, bytes, isOwn),
       patchRecord: (session, change) => this.#library.patch(session.id, change),
       countEvents: (session) => this.#library.countEvents(session as never),
       // Only where a look at the fence costs something, and all who can reach the store share the locks or ask one peer for them.
@@ -228,7 +246,7 @@ export class SessionStore {
   }
 
   #checkFree(id: string): void {
-    if (this.#live.has(id) || this.#library.entries.has(id)) {
+    if (this.#live.has(id) || this.#library.isTaken(id)) {
       throw new SessionLogError("already_exists", `a session of that id exists: ${id}`, { id });
     }
   }
@@ -243,13 +261,20 @@ export class SessionStore {
   /** Entered, and nobody was told. */
   readonly #unannounced = new WeakSet<Session>();
 
-  enter(session: Session): () => void {
+  /** Whoever came in now would not be written any more. */
+  #checkOpen(): void {
     this.#check();
+    if (this.#closing !== null) throw new SessionLogError("disposed", "the store is being disposed of");
+  }
+
+  enter(session: Session): () => void {
+    this.#checkOpen();
     const record = this.#prepared.get(session);
     if (record === undefined || !session.prepared) throw invalid("only a prepared session of this store can be entered");
     this.#checkFree(session.id);
-    const entry = freshEntry(session as never, record as { [field: string]: JsonValue });
+    const entry = freshEntry(session as never, { ...saidBy(session as never), ...record } as { [field: string]: JsonValue });
     this.#live.set(session.id, session);
+    this.#library.forget(session.id);
     this.#library.entries.set(session.id, entry);
     this.#unannounced.add(session);
     session.goLive();
@@ -257,10 +282,42 @@ export class SessionStore {
     return () => {
       if (!attached || session.disposed) return;
       attached = false;
-      session.withdraw();
-      this.#live.delete(session.id);
-      this.#library.entries.delete(session.id);
+      void this.#takeBack(session);
     };
+  }
+
+  /** Resolves when nothing of the session is left in the store, which is when its id is free again. */
+  #takeBack(session: Session): Promise<void> {
+    const { id, writer } = session;
+    const isBegun = writer.isBegun;
+    session.withdraw();
+    this.#live.delete(id);
+    this.#library.entries.delete(id);
+    this.#leases.get(session)?.release();
+    this.#leases.delete(session);
+    if (!isBegun) return Promise.resolve();
+    this.#library.taken.add(id);
+    const work = this.#eraseBegun(session)
+      .catch((thrown: unknown) => this.#warn("storage", `what was stored of session ${id} is left there: ${toError(thrown).message}`))
+      .finally(() => this.#takenBack.delete(work));
+    this.#takenBack.add(work);
+    return work;
+  }
+
+  async #eraseBegun({ id, writer }: Session): Promise<void> {
+    await writer.settle();
+    const header = await readHeader(this.#storage.backend, id);
+    if (header === null) this.#library.taken.delete(id);
+    // Another's session of that id is none of ours.
+    else if (header.text === writer.header.text) await this.#erase(id, writer.header);
+  }
+
+  /** Removes a session from the store, and what only it has used. */
+  async #erase(id: string, header: Header | null): Promise<void> {
+    const { taken } = this.#library;
+    // A fork that is not stored yet reads its first events there all the same.
+    const isBase = (base: string) => [...this.#live.values()].some(({ writer }) => writer.header.base?.id === base);
+    await this.#blobs.removeUnused(await eraseSession(this.#storage.backend, id, header, { taken, isBase }));
   }
 
   announce(session: Session): void {
@@ -286,8 +343,9 @@ export class SessionStore {
     const { recover = "close", unknownEvents = "keep" } = options;
     if (!["close", "resume", "ask"].includes(recover)) throw invalid("recover must be close, resume or ask");
     if (!["keep", "refuse"].includes(unknownEvents)) throw invalid("unknownEvents must be keep or refuse");
+    this.#checkOpen();
     const live = this.#live.get(id);
-    if (live !== undefined) return live;
+    if (live?.isEnding === false) return live;
     let loading = this.#loading.get(id);
     if (loading === undefined) {
       loading = this.#load(id, options).finally(() => this.#loading.delete(id));
@@ -309,6 +367,8 @@ export class SessionStore {
   readonly #grewMeanwhile = new Map<string, number>();
 
   async #load(id: string, options: { recover?: string; unknownEvents?: string }): Promise<Session> {
+    // One that is being disposed of is of no use any more: it is read anew when it has gone.
+    await this.#live.get(id)?.dispose().catch(() => {});
     await this.#checkStored(id);
     const closes = (options.recover ?? "close") === "close";
     if (this.#tooNew !== null) return this.#open(id, { held: false, release: () => {} }, false, options.unknownEvents === "refuse");
@@ -325,9 +385,9 @@ export class SessionStore {
     // The session is taken over before it is read: nothing an earlier writer has under way can arrive after that.
     const fence = lease.held ? await takeOver(this.#storage.backend, id) : new Uint8Array();
     const { raw, stored, rest } = (refuses ? null : await this.#loadEnd(id)) ?? { ...(await this.#loadRaw(id)), rest: null };
-    this.#check();
+    this.#checkOpen();
     if (refuses) this.#refuseUnknown(raw);
-    const entry = await this.#library.entry(id).catch((thrown: unknown) => (toError(thrown).code === "not_found" ? null : undefined));
+    const entry = await this.#library.read(id).catch((thrown: unknown) => (toError(thrown).code === "not_found" ? null : undefined));
     const session = new Session(raw, this.#home, stored.header, fence, call(() => raw.len()), !lease.held, rest);
     // One that is not whole yet reports when it is.
     if (rest === null) this.#reportDamage(raw, id);
@@ -335,16 +395,29 @@ export class SessionStore {
     this.#live.set(id, session);
     this.#leases.set(session, lease);
     session.goLive();
-    if (entry && lease.held) this.#library.catchUp(session as never, Math.max(entry.events, rest?.first ?? 0));
-    // Whose record is gone gets one; a record that cannot be read stays as it is until something changes.
-    if (entry === null && lease.held) session.writer.markRecord();
-    if (!lease.held) session.writer.follow();
-    else if (closes) session.closeOpenTurn();
-    if (lease.held) this.#library.settle(session as never);
-    await session.loadBlobs();
+    try {
+      await this.#begin(session, entry, lease.held, closes, rest?.first ?? 0);
+    } catch (thrown) {
+      // Whoever asks again gets a session that is opened as it was asked for, or the same error.
+      // Its lease goes with the error.
+      this.#leases.delete(session);
+      await session.dispose().catch(() => {});
+      throw thrown;
+    }
     const grown = this.#grewMeanwhile.get(id);
     if (this.#grewMeanwhile.delete(id)) this.#heard(id, grown ?? 0);
     return session;
+  }
+
+  /** What a session that was read begins with. `entry`: null when its record is gone, undefined when it cannot be read. */
+  async #begin(session: Session, entry: Entry | null | undefined, leads: boolean, closes: boolean, first: number): Promise<void> {
+    if (entry && leads) this.#library.catchUp(session as never, Math.max(entry.events, first));
+    // Whose record is gone gets one; a record that cannot be read stays as it is until something changes.
+    if (entry === null && leads) session.writer.markRecord();
+    if (!leads) session.writer.follow();
+    else if (closes) session.closeOpenTurn();
+    if (leads) this.#library.settle(session as never);
+    await session.loadBlobs();
   }
 
   async #lease(id: string, onLead: () => void): Promise<Lease> {
@@ -362,13 +435,21 @@ export class SessionStore {
     // The writer may go while this tab still reads the session.
     const session = this.#live.get(id) ?? (await this.#loading.get(id)?.catch(() => undefined));
     if (session === undefined) return;
-    try {
-      await session.takeOver();
-      this.#library.entries.set(id, await this.#library.stored(id).catch(() => this.#library.entries.get(id) as Entry));
-      if (closes) session.closeOpenTurn();
-      this.#library.settle(session as never);
-    } catch (thrown) {
-      this.#warn("lease", `the session could not be taken over: ${toError(thrown).message}`);
+    // The lease is this tab's now, and nobody else can write: it goes on until the store lets it, or the session is gone.
+    for (let tries = 0; !session.disposed; tries++) {
+      try {
+        await session.takeOver(() => this.#library.read(id).then((entry) => void this.#library.entries.set(id, entry), () => {}));
+        this.#leadFailures.delete(session);
+        if (closes) session.closeOpenTurn();
+        this.#library.settle(session as never);
+        return;
+      } catch (thrown) {
+        const error = toError(thrown);
+        if (tries === 0 || !session.readOnly) this.#warn("lease", `the session could not be taken over: ${error.message}`);
+        if (error.code === "missing" || !session.readOnly) return;
+        this.#leadFailures.set(session, error);
+        await new Promise((resolve) => setTimeout(resolve, Math.min(MAX_LEAD_MS, FIRST_LEAD_MS * 2 ** tries)));
+      }
     }
   }
 
@@ -435,7 +516,7 @@ export class SessionStore {
     this.#checkFree(id);
     const { raw, count } = source.forkRaw(options, id, this.#now());
     const closers = options.allowOpenTurn === true ? (JSON.parse(call(() => raw.closers())) as Array<{ type: string; data: unknown }>) : [];
-    const child = this.#make(raw, { id: sourceId, count }, this.#setupOf(sourceId));
+    const child = this.#make(raw, baseIn(source, count), this.#setupOf(sourceId));
     const detach = this.enter(child);
     try {
       for (const { type, data } of closers) child.append(type, data);
@@ -515,6 +596,16 @@ export class SessionStore {
 
   async continueSession(id: string, options: { recap?: string } = {}): Promise<Session> {
     this.#checkId(id);
+    // The second of two finds what the first has made.
+    return this.#continuing.run(id, () => this.#continue(id, options));
+  }
+  readonly #continuing = new Turns();
+  /** Sessions that were to continue another one, could not, and could not be removed either; by the id of the other one. */
+  readonly #halfContinued = new Map<string, string>();
+
+  async #continue(id: string, options: { recap?: string }): Promise<Session> {
+    const half = this.#halfContinued.get(id);
+    if (half !== undefined) await this.#deleteHalf(id, half);
     const previous = await this.#library.entry(id);
     for (const [other, entry] of await this.#library.catalogue()) {
       if (reading(entry)["continues"] === id) throw new SessionLogError("already_exists", `session ${id} is continued already`, { id, next: other });
@@ -523,7 +614,7 @@ export class SessionStore {
     const title = this.#live.get(id)?.title ?? before.title;
     const cwd = String(before["working_directory"]);
     const record = { ...setupOf(previous, false), continues: id, title, mode: before["mode"], model_name: before["model_name"], project_root: before["project_root"] };
-    const next = this.create(undefined, { meta: { cwd }, record: record as Partial<SessionRecord> });
+    const next = this.#createIn(cwd, record as Partial<SessionRecord>);
     try {
       if (title !== null) next.append("session/titled", { title });
       const recap = Array.from(options.recap ?? "").slice(0, MAX_RECAP).join("");
@@ -531,10 +622,29 @@ export class SessionStore {
       await next.flush();
       await this.archive(id);
     } catch (thrown) {
-      await this.delete(next.id).catch(() => {});
+      await this.#deleteHalf(id, next.id).catch(() => this.#halfContinued.set(id, next.id));
+      const { archived, unarchivedAt } = previous;
+      await this.#library.replace(id, (entry) => ({ ...entry, archived, unarchivedAt })).catch(() => {});
       throw thrown;
     }
     return next;
+  }
+
+  async #deleteHalf(id: string, half: string): Promise<void> {
+    await this.delete(half).catch((thrown: unknown) => {
+      if (toError(thrown).code !== "missing") throw thrown;
+    });
+    this.#halfContinued.delete(id);
+  }
+
+  /** A record of another program may name a directory that no header takes. */
+  #createIn(cwd: string, record: Partial<SessionRecord>): Session {
+    try {
+      return this.create(undefined, { meta: { cwd }, record });
+    } catch (thrown) {
+      if (toError(thrown).code !== "invalid_cwd") throw thrown;
+      return this.create(undefined, { record: { ...record, working_directory: cwd } as Partial<SessionRecord> });
+    }
   }
 
   async delete(id: string): Promise<void> {
@@ -545,8 +655,9 @@ export class SessionStore {
     const header = await soundHeader(backend, id);
     if (header === null && !this.#library.entries.has(id)) throw missing(id);
     if (header !== null && live === undefined) await this.#stopWriter(id);
+    await this.#erase(id, header ?? live?.writer.header ?? null);
+    // Not before it is gone: an id whose events are still there is not free.
     this.#library.entries.delete(id);
-    await this.#blobs.removeUnused(await eraseSession(backend, id, header));
   }
 
   async sweep(policy: SweepPolicy = {}): Promise<{ deleted: string[] }> {
@@ -564,13 +675,18 @@ export class SessionStore {
   async exportSession(id: string, options: { format?: ExportFormat; includeUndo?: boolean } = {}): Promise<Uint8Array> {
     this.#checkId(id);
     const live = this.#live.get(id);
-    const entry = await this.#library.entry(id);
+    // A record that cannot be read costs nobody the log.
+    const known = await this.#library.entry(id).catch((thrown: unknown) => {
+      if (toError(thrown).code !== "corrupt") throw thrown;
+      return null;
+    });
     await live?.whole;
     const stored = live === undefined ? (await this.#loadRaw(id)).raw : null;
     const raw = (): RawSession => stored ?? (live as Session).raw;
     try {
       const format = options.format ?? "sessionlog";
       const blobs = format === "sessionlog" ? await this.#blobs.lines(call(() => raw().blob_names())) : [];
+      const entry = known ?? freshEntry({ id, header: JSON.parse(call(() => raw().header())) as Session["header"] } as never, {});
       const { bytes, lost } = exportAs(format, raw(), entry, blobs);
       for (const what of lost) this.#warn("lost", `session ${id}, exported as ${format}: ${what}`);
       return bytes;
@@ -608,7 +724,13 @@ export class SessionStore {
       detach();
       throw thrown;
     }
-    await session.flush();
+    try {
+      await session.writer.flush();
+    } catch (thrown) {
+      await this.#takeBack(session);
+      this.#disposedListeners.emit([session], (failure) => this.#contained(failure));
+      throw thrown;
+    }
     for (const blob of blobs) await this.#importBlob(session, blob, lost);
     this.#library.arriving.delete(session as never);
     return { session, report: { lost, damaged } };
@@ -649,7 +771,7 @@ export class SessionStore {
     }
     for (const [id, entry] of await this.#library.catalogue()) {
       const text = work.json(entry.record);
-      if (text !== null) await this.#library.replace(id, () => ({ ...entry, record: call((module) => module.raw_record_set(text, JSON.stringify({ id }))) }));
+      if (text !== null) await this.#library.replace(id, (now) => ({ ...now, record: call((module) => module.raw_record_set(text, JSON.stringify({ id }))) }));
     }
     await work.values(...keys.below("u/"));
     for (const name of await this.#blobs.rescrub(work.chain)) for (const session of this.#live.values()) session.dropBlob(name);
@@ -700,22 +822,22 @@ export class SessionStore {
     }
   }
 
-  /** Every listener's promise in parallel; a failure is the caller's to see, after all have ended. */
-  async #flushListeners(): Promise<void> {
-    const answers = await Promise.allSettled(this.#flushes.collect([]));
+  /** Every listener's promise in parallel, then what is to be written, with what they appended; then a failure is the caller's to see. */
+  async #flushWith(write: () => Promise<unknown>): Promise<void> {
+    const answers = await this.#flushes.all([]);
+    await write();
     for (const answer of answers) if (answer.status === "rejected") throw toError(answer.reason);
   }
 
   async flush(): Promise<void> {
     this.#check();
-    await this.#flushListeners();
-    await Promise.all(this.list().filter((s) => !s.readOnly).map((session) => session.writer.flush()));
+    await this.#flushWith(() => Promise.all([...this.#live.values()].filter((s) => !s.readOnly).map((session) => session.writer.flush())));
   }
 
   async status(): Promise<StorageStatus> {
     this.#check();
     const sessions = this.list();
-    const failed = sessions.map((s) => s.writer.lastError).find((e) => e !== null) ?? null;
+    const failed = sessions.map((s) => s.writer.lastError ?? this.#leadFailures.get(s) ?? null).find((e) => e !== null) ?? null;
     const { kind, durable, reason } = this.#storage;
     const lastError = failed ?? reason ?? null;
     return {
@@ -737,6 +859,7 @@ export class SessionStore {
     if (this.#live.get(session.id) === session) this.#live.delete(session.id);
     this.#leases.get(session)?.release();
     this.#leases.delete(session);
+    this.#leadFailures.delete(session);
     this.#disposedListeners.emit([session], (thrown) => this.#contained(thrown));
   }
 
@@ -746,7 +869,10 @@ export class SessionStore {
   }
 
   async #close(): Promise<void> {
+    // What listeners have for the log is written with the rest; one that fails must keep nothing open.
+    for (const answer of await this.#flushes.all([])) if (answer.status === "rejected") this.#contained(answer.reason);
     const failures = (await Promise.allSettled(this.list().map((s) => s.dispose()))).filter((r) => r.status === "rejected");
+    await Promise.all(this.#takenBack);
     this.#ended = true;
     for (const end of this.#endings) end();
     this.#channel.close();
