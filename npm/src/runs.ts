@@ -63,7 +63,7 @@ export class RunStore {
     if (summary === null) throw new SessionLogError("not_found", `there is no run ${String(runId).slice(0, 80)}`, { given: String(runId).slice(0, 80) });
     const audit: AuditEvent[] = [];
     for (const [, bytes] of await this.#home.backend.list(`${auditKey(runId)}/`, `${auditKey(runId)}0`)) {
-      for (const line of decode(bytes).split("\n")) if (line !== "") audit.push(JSON.parse(line) as AuditEvent);
+      audit.push(...decode(bytes).split("\n").flatMap(readAudit));
     }
     return { summary, audit };
   }
@@ -114,6 +114,15 @@ export class RunStore {
   async setUndo(runId: string, hasUndo: boolean): Promise<void> {
     const run = await this.#find(runId);
     if (run !== null && run.hasUndo !== hasUndo) await this.save({ ...run, hasUndo }, null);
+  }
+}
+
+function readAudit(line: string): AuditEvent[] {
+  try {
+    return line === "" ? [] : [JSON.parse(line) as AuditEvent];
+  } catch {
+    // One that cannot be read costs itself alone.
+    return [];
   }
 }
 

@@ -409,3 +409,22 @@ test("a session whose header cannot be read is `corrupt`, and can be deleted", a
   assert.deepEqual(backend.keys().filter((key) => /^(s|r)\/s1/.test(key)), []);
   await store.dispose();
 });
+
+test("a session whose record cannot be read is exported all the same", async () => {
+  const backend = await filled();
+  backend.map.set("r/s1", bytes("\x01"));
+  const { store } = await opened(backend);
+  const { session } = await store.importSession(await store.exportSession("s1"), { id: "s2" });
+  assert.deepEqual(texts(session.events), ["a", "b", "c"]);
+  await store.dispose();
+});
+
+test("a line of an audit that cannot be read costs itself alone", async () => {
+  const backend = memoryBackend();
+  const { store } = await opened(backend);
+  backend.map.set("u/r/r1", bytes("u/t/1"));
+  backend.map.set("u/t/1", bytes('{"runId":"r1"}'));
+  backend.map.set("u/a/r1/000000", bytes('{"type":"a","at":1}\n{"type":"b",\n{"type":"c","at":3}\n'));
+  assert.deepEqual((await store.runs.showRun("r1")).audit.map(({ type }) => type), ["a", "c"]);
+  await store.dispose();
+});
