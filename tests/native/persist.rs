@@ -457,7 +457,7 @@ impl Writer {
         let lines = disk.borrow().lines();
         let candidate = self.admitted.map(|token| self.candidates[&token]);
         let unseen = u64::from(candidate.is_some());
-        let stored = self.session.rebase(self.durable, &lines, || [7; 16]);
+        let stored = self.session.rebase(self.durable, &lines, 0, || [7; 16]);
         let is_stored = candidate.is_some_and(|id| self.session.log().range(0, stored).any(|event| event.id == id));
         let length = self.length() - if is_stored { 0 } else { unseen };
         self.act(world, Input::Reloaded { now, stored, length, candidate_stored: is_stored });

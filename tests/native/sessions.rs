@@ -65,7 +65,7 @@ impl World {
         if is_lost {
             // The writer reads the store again: what it believes unsaved is there already.
             let stored = session.stored.clone();
-            let held = session.live.rebase(session.durable, stored.as_bytes(), || [0; 16]);
+            let held = session.live.rebase(session.durable, stored.as_bytes(), 0, || [0; 16]);
             assert_eq!(held, session.model.len() as u64);
         }
         session.durable = session.live.log().len();
@@ -118,7 +118,7 @@ impl World {
         let place = session.durable as usize;
         session.stored.push_str(&other.lines(session.durable, session.durable + 1));
         let stored = session.stored.clone();
-        let held = session.live.rebase(session.durable, stored.as_bytes(), || [0; 16]);
+        let held = session.live.rebase(session.durable, stored.as_bytes(), 0, || [0; 16]);
         assert_eq!(held, session.durable + 1);
         session.model.insert(place, (id, "user/message", data));
         session.durable += 1;
