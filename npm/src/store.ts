@@ -709,7 +709,7 @@ export class SessionStore {
     const raw = call(() => this.#env.open(header, id));
     loadLines(raw, [body]);
     const repeated = repeatedLines(raw, body);
-    if (repeated > 0) lost.push(`${repeated} lines: they repeat events`);
+    if (repeated > 0) lost.push(`lines that repeat an event: ${repeated}`);
     this.#scrubAll(raw);
     const damaged = (JSON.parse(call(() => raw.damaged())) as Array<{ line: number; bytes: number }>).map(({ line, bytes: size }) => ({ line: line + firstLine - 1, bytes: size }));
     const session = this.#make(raw, undefined, {});
