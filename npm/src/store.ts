@@ -387,7 +387,7 @@ export class SessionStore {
     const { raw, stored, rest } = (refuses ? null : await this.#loadEnd(id)) ?? { ...(await this.#loadRaw(id)), rest: null };
     this.#checkOpen();
     if (refuses) this.#refuseUnknown(raw);
-    const entry = await this.#library.read(id).catch((thrown: unknown) => (toError(thrown).code === "not_found" ? null : undefined));
+    const entry = await this.#recordOf(id);
     const session = new Session(raw, this.#home, stored.header, fence, call(() => raw.len()), !lease.held, rest);
     // One that is not whole yet reports when it is.
     if (rest === null) this.#reportDamage(raw, id);
@@ -438,7 +438,10 @@ export class SessionStore {
     // The lease is this tab's now, and nobody else can write: it goes on until the store lets it, or the session is gone.
     for (let tries = 0; !session.disposed; tries++) {
       try {
-        await session.takeOver(() => this.#library.read(id).then((entry) => void this.#library.entries.set(id, entry), () => {}));
+        await session.takeOver(async () => {
+          const entry = await this.#recordOf(id);
+          if (entry) this.#library.entries.set(id, entry);
+        });
         this.#leadFailures.delete(session);
         if (closes) session.closeOpenTurn();
         this.#library.settle(session as never);
@@ -448,8 +451,23 @@ export class SessionStore {
         if (tries === 0 || !session.readOnly) this.#warn("lease", `the session could not be taken over: ${error.message}`);
         if (error.code === "missing" || !session.readOnly) return;
         this.#leadFailures.set(session, error);
-        await new Promise((resolve) => setTimeout(resolve, Math.min(MAX_LEAD_MS, FIRST_LEAD_MS * 2 ** tries)));
+        await new Promise((resolve) => {
+          const timer = setTimeout(resolve, Math.min(MAX_LEAD_MS, FIRST_LEAD_MS * 2 ** tries));
+          (timer as { unref?: () => void }).unref?.();
+        });
       }
+    }
+  }
+
+  /** Null when there is none, undefined when it cannot be read; what the store does not give out now may be there all the same. */
+  async #recordOf(id: string): Promise<Entry | null | undefined> {
+    try {
+      return await this.#library.read(id);
+    } catch (thrown) {
+      const error = toError(thrown);
+      if (error.code === "not_found") return null;
+      if (error.code === "corrupt") return undefined;
+      throw error;
     }
   }
 

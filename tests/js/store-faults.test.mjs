@@ -557,3 +557,22 @@ test("a session that comes in with events is listed by what they say: a seed, a 
   assert.equal(rows.length, 5);
   for (const { id, title, preview } of rows) assert.deepEqual([title, preview], ["T", "hello there"], id);
 });
+
+test("a record that the store does not give out at the moment is not made anew", async () => {
+  const backend = memoryBackend();
+  let store = await open(backend);
+  say(store.create("s1"), "x");
+  await store.updateRecord("s1", { thinking: "high" });
+  await store.dispose();
+  store = await open(backend);
+  const real = backend.get;
+  backend.get = async (key) => {
+    if (key === "r/s1") throw new Error("the connection went away");
+    return real(key);
+  };
+  await assert.rejects(store.resume("s1"), { code: "storage" });
+  backend.get = real;
+  (await store.resume("s1")).setTitle("T");
+  await store.dispose();
+  assert.equal((await (await open(backend)).record("s1")).thinking, "high");
+});
