@@ -725,8 +725,7 @@ export class SessionStore {
     this.#checkId(id);
     this.#checkFree(id);
     const raw = call(() => this.#env.open(header, id));
-    loadLines(raw, [body]);
-    const repeated = repeatedLines(raw, body);
+    const repeated = repeatedLines(raw, body, loadLines(raw, [body]));
     if (repeated > 0) lost.push(`lines that repeat an event: ${repeated}`);
     this.#scrubAll(raw);
     const damaged = (JSON.parse(call(() => raw.damaged())) as Array<{ line: number; bytes: number }>).map(({ line, bytes: size }) => ({ line: line + firstLine - 1, bytes: size }));

@@ -143,8 +143,11 @@ export async function readUpto(backend: KeyValueBackend, id: string, header: Hea
 /** Lines enter the module in pieces of about this size: its memory never shrinks again. */
 const PIECE_BYTES = 1 << 20;
 
-/** Takes stored lines into the log of `raw`, part by part; each begins with a line of its own. Events up to `end` that cannot be read keep their numbers. */
-export function loadLines(raw: RawSession, parts: readonly Uint8Array[], end = 0): void {
+/**
+ * Takes stored lines into the log of `raw`, part by part; each begins with a line of its own. Events up to `end` that cannot be read
+ * keep their numbers. Returns how many lines there were.
+ */
+export function loadLines(raw: RawSession, parts: readonly Uint8Array[], end = 0): number {
   let number = 1;
   for (const part of parts) {
     for (let from = 0; from < part.length; ) {
@@ -158,6 +161,7 @@ export function loadLines(raw: RawSession, parts: readonly Uint8Array[], end = 0
     }
   }
   padTo(raw, end);
+  return number - 1;
 }
 
 /** Gives the events up to `end` that could not be read a place each, so that nothing is written where they stand. */

@@ -69,18 +69,20 @@ export function readEntry(text: string, lost: string[]): Entry | null {
   }
 }
 
-/** How many lines of `body` were passed over, because what they hold was there already. */
-export function repeatedLines(raw: RawSession, body: Uint8Array): number {
-  let lines = 0;
+/** How many of the `count` lines of `body` were passed over, because what they hold was there already. */
+export function repeatedLines(raw: RawSession, body: Uint8Array, count: number): number {
+  const [lost, damaged] = call(() => [raw.events_of("session/lost"), raw.damaged()]).map((text) => (JSON.parse(text) as unknown[]).length);
+  const taken = call(() => raw.len()) - (lost as number) + (damaged as number);
+  // Every line is there: no need to look at them again.
+  if (count === taken) return 0;
+  let blank = 0;
   for (let from = 0; from < body.length; ) {
     const end = body.indexOf(NEWLINE, from);
     const to = end < 0 ? body.length : end;
-    const isBlank = to === from || (to === from + 1 && body[from] === RETURN);
-    if (!isBlank) lines += 1;
+    if (to === from || (to === from + 1 && body[from] === RETURN)) blank += 1;
     from = to + 1;
   }
-  const [lost, damaged] = call(() => [raw.events_of("session/lost"), raw.damaged()]).map((text) => (JSON.parse(text) as unknown[]).length);
-  return lines - (call(() => raw.len()) - (lost as number)) - (damaged as number);
+  return count - blank - taken;
 }
 
 export interface ForeignDefaults { id: string; now: number }
