@@ -3,6 +3,7 @@ import type { KeyValueBackend } from "../types/index.js";
 import { sharesWith } from "./backends.js";
 import { base64Of } from "./blobs.js";
 import { SessionLogError } from "./errors.js";
+import { sameBytes } from "./hosts/batches.js";
 
 type Batch = Parameters<KeyValueBackend["transact"]>[0];
 type Bytes = Uint8Array<ArrayBuffer>;
@@ -75,7 +76,7 @@ export function encrypted(inner: KeyValueBackend, secret: CryptoKey): KeyValueBa
   const sealCheck = async ({ key, equals }: { key: string; equals: Uint8Array | null }): Promise<{ key: string; equals: Uint8Array | null }> => {
     if (equals === null) return { key, equals };
     const stored = await inner.get(key);
-    if (stored === null || !same(await unseal(key, stored), equals)) throw new SessionLogError("conflict", "another writer was first", { key });
+    if (stored === null || !sameBytes(await unseal(key, stored), equals)) throw new SessionLogError("conflict", "another writer was first", { key });
     return { key, equals: stored };
   };
 
@@ -109,8 +110,4 @@ export function encrypted(inner: KeyValueBackend, secret: CryptoKey): KeyValueBa
   limit("maxBatch", 0);
   limit("maxBatchBytes", OVERHEAD * (inner.maxBatch ?? 0));
   return sharesWith(inner, outer);
-}
-
-function same(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((byte, index) => byte === b[index]);
 }

@@ -1,7 +1,8 @@
 // Who may write a session: its fence names the writer's epoch, and who raises it takes the session over.
 import type { KeyValueBackend } from "../types/index.js";
 import { SessionLogError, toError } from "./errors.js";
-import { keys, nextFence, sameBytes, type Batch, type Fence } from "./segments.js";
+import { sameBytes } from "./hosts/batches.js";
+import { keys, nextFence, type Batch, type Fence } from "./segments.js";
 import { parseHeader, type Header } from "./stored.js";
 
 /** So often a take-over is tried while others raise the fence too. */

@@ -3,9 +3,11 @@ import type { JsonValue, KeyValueBackend, Session, SessionEvent, SessionRecord, 
 import { arrange, type SessionsOptions } from "./catalogue.js";
 import { SessionLogError, toError } from "./errors.js";
 import { backOff } from "./fence.js";
+import { sameBytes } from "./hosts/batches.js";
 import { changedLater, changeOf, decodeEntry, encodeEntry, freshEntry, isoTime, merged, reading, shortened, summaryOf, type Entry, type RecordPut } from "./records.js";
-import { keys, sameBytes } from "./segments.js";
+import { keys } from "./segments.js";
 import type { Session as LiveSession } from "./session.js";
+import { storedIds } from "./stored.js";
 
 /** A record is not behind by more: what leaves in order brings it up to date. */
 const MOST_MISSED = 1_000;
@@ -53,13 +55,9 @@ export class Library {
 
   async load(): Promise<void> {
     // A store that answers at once is asked for each id when it matters.
-    const headers = this.#backend.sync === true ? [] : this.#backend.list(...keys.below("s/"), { keysOnly: true });
-    const [found, stored] = await Promise.all([this.catalogue(), headers]);
+    const [found, stored] = await Promise.all([this.catalogue(), this.#backend.sync === true ? [] : storedIds(this.#backend)]);
     for (const [id, entry] of found) this.entries.set(id, entry);
-    for (const [key] of stored) {
-      const id = /^s\/([^/]+)\/h$/.exec(key)?.[1];
-      if (id !== undefined) this.taken.add(id);
-    }
+    for (const id of stored) this.taken.add(id);
   }
 
   /** Whether a new session cannot have this id, as far as that can be known without waiting: the first write knows the rest. */

@@ -1,7 +1,7 @@
 // How a session's log lies in a backend (docs/format.md): segments of lines, and the fence that says who may write.
 import type { KeyValueBackend } from "../types/index.js";
 import { SessionLogError, toError } from "./errors.js";
-import type { RangedBatch } from "./hosts/batches.js";
+import { sameBytes, type RangedBatch } from "./hosts/batches.js";
 import { call } from "./runtime.js";
 
 export type Batch = Parameters<KeyValueBackend["transact"]>[0];
@@ -57,11 +57,6 @@ export function nextFence(held: Fence): Uint8Array {
     if (toError(thrown).code !== "corrupt") throw thrown;
     return nextFence(null);
   }
-}
-
-export function sameBytes(a: Fence, b: Fence): boolean {
-  if (a === null || b === null) return a === b;
-  return a.length === b.length && a.every((byte, index) => byte === b[index]);
 }
 
 /**

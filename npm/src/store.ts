@@ -19,7 +19,7 @@ import { BlobStore, scrubBlob, type ExportedBlob } from "./blobs.js";
 import { takeOver } from "./fence.js";
 import { keys, writeSegment } from "./segments.js";
 import { openFormat } from "./format.js";
-import { encode, eraseSession, loadLines, readEnd, readEvents, readHeader, readLog, readUpto, soundHeader, type Header, type StoredLog } from "./stored.js";
+import { encode, eraseSession, loadLines, readEnd, readEvents, readHeader, readLog, readUpto, soundHeader, storedIds, type Header, type StoredLog } from "./stored.js";
 import { PROVEN_MS } from "./persist.js";
 import { Library, quote, Turns } from "./library.js";
 import { changed, changedBy, freshEntry, reading, saidBy, setupOf, type Entry } from "./records.js";
@@ -779,9 +779,7 @@ export class SessionStore {
     const { backend } = this.#storage;
     await this.flush();
     const work = new Rescrub(backend, scrubber);
-    for (const [key] of await backend.list(...keys.below("s/"), { keysOnly: true })) {
-      const id = /^s\/([^/]+)\/h$/.exec(key)?.[1];
-      if (id === undefined) continue;
+    for (const id of await storedIds(backend)) {
       const live = this.#live.get(id);
       await live?.whole;
       await (live === undefined ? this.#rescrubStored(id, work) : work.session(live.asRescrubbed()));

@@ -243,10 +243,15 @@ export async function eraseSession(backend: KeyValueBackend, id: string, header:
   return base !== undefined && parent?.gone === true ? [...attached, ...(await eraseSession(backend, base, parent, known))] : attached;
 }
 
+/** The ids of all sessions whose header is in the store. */
+export async function storedIds(backend: KeyValueBackend): Promise<string[]> {
+  const found = await backend.list(...keys.below("s/"), { keysOnly: true });
+  return found.flatMap(([key]) => /^s\/([^/]+)\/h$/.exec(key)?.[1] ?? []);
+}
+
 async function hasForks(backend: KeyValueBackend, id: string): Promise<boolean> {
-  for (const [key] of await backend.list(...keys.below("s/"), { keysOnly: true })) {
-    const other = /^s\/([^/]+)\/h$/.exec(key)?.[1];
-    if (other === undefined || other === id) continue;
+  for (const other of await storedIds(backend)) {
+    if (other === id) continue;
     const found = await readHeader(backend, other).catch((thrown: unknown) => toError(thrown));
     if (found instanceof SessionLogError && found.code !== "corrupt") throw found;
     // Whose header cannot be read may be a fork of any.

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import init, { SessionStore } from "sessionlog";
-import { memoryBackend } from "./memory-backend.mjs";
+import { memoryBackend, syncBackend } from "./memory-backend.mjs";
 
 before(() => init());
 
@@ -85,28 +85,6 @@ test("two stores that give one id at the same time keep one session: the other i
     await one.dispose();
   }
 });
-
-/** A store that finishes before it returns. */
-function syncBackend() {
-  const map = new Map();
-  const same = (a, b) => (a === null || b === null ? a === b : a.length === b.length && a.every((byte, i) => byte === b[i]));
-  const backend = {
-    name: "sync", sync: true, map, onWrite: () => {},
-    get: (key) => map.get(key)?.slice() ?? null,
-    list(start, end, { limit = Infinity, reverse = false, keysOnly = false } = {}) {
-      const keys = [...map.keys()].filter((k) => k >= start && k < end).sort();
-      if (reverse) keys.reverse();
-      return keys.slice(0, limit).map((k) => [k, keysOnly ? new Uint8Array() : map.get(k).slice()]);
-    },
-    transact({ checks = [], puts = [], deletes = [] }) {
-      backend.onWrite({ checks, puts, deletes });
-      for (const { key, equals } of checks) if (!same(map.get(key) ?? null, equals)) throw Object.assign(new Error("changed"), { code: "conflict" });
-      for (const [key, value] of puts) map.set(key, value.slice());
-      for (const key of deletes) map.delete(key);
-    },
-  };
-  return backend;
-}
 
 test("where the store comes first, an id that it has is refused at once", async () => {
   const backend = syncBackend();

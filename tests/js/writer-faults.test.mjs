@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import init, { SessionStore } from "sessionlog";
-import { memoryBackend } from "./memory-backend.mjs";
+import { memoryBackend, syncBackend } from "./memory-backend.mjs";
 
 before(() => init());
 
@@ -23,28 +23,6 @@ async function stored(backend, id) {
 /** Waits until it is so, however long that takes here. */
 async function until(isSo) {
   while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 5));
-}
-
-/** A store that finishes before it returns. */
-function syncBackend() {
-  const map = new Map();
-  const same = (a, b) => (a === null || b === null ? a === b : Buffer.compare(a, b) === 0);
-  const backend = {
-    name: "sync", sync: true, map, fail: null,
-    get: (key) => map.get(key)?.slice() ?? null,
-    list(start, end, { limit = Infinity, reverse = false, keysOnly = false } = {}) {
-      const keys = [...map.keys()].filter((key) => key >= start && key < end).sort();
-      if (reverse) keys.reverse();
-      return keys.slice(0, limit).map((key) => [key, keysOnly ? new Uint8Array() : map.get(key).slice()]);
-    },
-    transact({ checks = [], puts = [], deletes = [] }) {
-      if (backend.fail !== null) throw backend.fail;
-      for (const { key, equals } of checks) if (!same(map.get(key) ?? null, equals)) throw Object.assign(new Error("changed"), { code: "conflict" });
-      for (const [key, value] of puts) map.set(key, value.slice());
-      for (const key of deletes) map.delete(key);
-    },
-  };
-  return backend;
 }
 
 // ---------------------------------------------------------------- a store that comes first
