@@ -3,6 +3,7 @@
 // session that it was forked from. Which sessions there are, and who uses which media, is known to the index.
 import type { KeyValueBackend } from "sessionlog";
 import { RemoteStore } from "sessionlog/remote";
+import { addressOf } from "./address.js";
 import type { IndexAnswer } from "./index-object.js";
 import { isMedia, PARTS, partsOf, sessionOf, targetOf } from "./keys.js";
 import type { Batch, KvRequest } from "./kv.js";
@@ -21,10 +22,10 @@ export interface Elsewhere {
 
 /** The store of another session's object, over the interface that clients use. */
 export function storeAt(stub: DurableObjectStub, owner: string, id: string): KeyValueBackend {
-  const known = { "x-sessionlog-owner": owner, "x-sessionlog-id": id, "x-sessionlog-write": "1" };
-  const call = (path: RequestInfo | URL, init?: RequestInit): Promise<Response> => stub.fetch(path, { ...init, headers: { ...(init?.headers as { [name: string]: string }), ...known } });
+  const url = "https://door";
+  const call = (asked: RequestInfo | URL, init?: RequestInit): Promise<Response> => stub.fetch(addressOf({ owner, canWrite: true, id, rest: String(asked).slice(`${url}/v1/sessions/${id}`.length) }), init);
   // The token is for the door; objects are told who asks.
-  return new RemoteStore({ url: "https://object", token: "none", fetch: call as typeof fetch }).backendOf(id);
+  return new RemoteStore({ url, token: "none", fetch: call as typeof fetch }).backendOf(id);
 }
 
 const requestKey = (): string => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");

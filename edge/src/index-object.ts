@@ -123,7 +123,7 @@ export class IndexObject extends DurableObject<Env> {
     if (this.ctx.storage.sql.databaseSize > limitsOf(this.env).bytesPerSession) throw new Refusal(507, "quota", "the store of this caller is full");
     this.ctx.storage.transactionSync(() => {
       void this.#backend.transact(batch);
-      this.#requests.add(key, "kv", "");
+      this.#requests.add({ key, print: "kv", answer: "" });
     });
   }
 

@@ -2,13 +2,11 @@
 // answer was lost with the object. Its key is stored with the first event of what it did.
 import type { SessionEvent } from "sessionlog";
 import type { Json } from "./body.js";
-import { usedForAnother, type Requests } from "./requests.js";
+import { usedForAnother, type Carried, type Requests } from "./requests.js";
 
 /** A row of the database holds at most 2 MB. */
 const MOST_KEPT = 500_000;
 
-/** A request that is carried out, and its answer for when it is sent again. */
-export interface Carried { key: string; print: string; answer: string }
 /** What an event says of the request that it belongs to: its answer, or where that is to be looked for; null for other events. */
 export type Marks = (event: SessionEvent) => Json | null;
 
@@ -43,7 +41,7 @@ export class Once {
     const answer = await doing;
     const text = JSON.stringify(answer);
     // One that is too long to be kept is made from the log, like that of a run which was cut off.
-    if (text.length <= MOST_KEPT) this.#requests.add(key, print, text);
+    if (text.length <= MOST_KEPT) this.#requests.add({ key, print, answer: text });
     return answer;
   }
 
@@ -71,6 +69,13 @@ export class Once {
   /** With the next events. */
   store(carried: Carried): void {
     this.#unstored.push(carried);
+  }
+
+  /** The answer to a key whose request was carried out, if only just now. */
+  find(key: string, print: string): string | null {
+    const found = this.#unstored.find((carried) => carried.key === key);
+    if (found !== undefined && found.print !== print) throw usedForAnother();
+    return found?.answer ?? this.#requests.find(key, print);
   }
 
   takeUnstored(): Carried[] {

@@ -33,7 +33,15 @@ const isSame = (stored: string, print: string): boolean => stored === print || s
 class Seen {
   readonly #bits = new Uint32Array(8_192);
 
-  #places(key: string): [number, number, number, number] {
+  /** Of a key that is looked for, and put in a little later. */
+  #last: { key: string; places: readonly number[] } = { key: "", places: [] };
+
+  #places(key: string): readonly number[] {
+    if (this.#last.key !== key) this.#last = { key, places: this.#placesOf(key) };
+    return this.#last.places;
+  }
+
+  #placesOf(key: string): readonly number[] {
     let a = START;
     let b = 0;
     for (let at = 0; at < key.length; at++) {
@@ -56,6 +64,12 @@ class Seen {
   }
 }
 
+/** A request that is carried out, and its answer for when it is sent again. */
+export interface Carried { key: string; print: string; answer: string }
+
+const OR_LATER = "ON CONFLICT (key) DO UPDATE SET answer = excluded.answer";
+const encoder = new TextEncoder();
+
 export const usedForAnother = (): Refusal => new Refusal(422, "invalid_argument", "this idempotency key was used for another request");
 
 /** More keys than this are not read when the object wakes: each request is looked for in the table then. */
@@ -66,9 +80,16 @@ export class Requests {
   #count = 0;
   #seen: Seen | null = new Seen();
 
-  constructor(sql: SqlStorage) {
+  /** `store`: the table of keys and values that `addWith` writes to; it is there already. */
+  constructor(sql: SqlStorage, store: string | null = null) {
     this.#sql = sql;
     sql.exec("CREATE TABLE IF NOT EXISTS requests (key TEXT PRIMARY KEY, print TEXT NOT NULL, answer TEXT NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID");
+    if (store !== null) {
+      sql.exec(`CREATE VIEW IF NOT EXISTS carried AS SELECT k, v, key, print, answer, at FROM ${store}, requests`);
+      sql.exec(`CREATE TRIGGER IF NOT EXISTS carry INSTEAD OF INSERT ON carried BEGIN
+        INSERT INTO ${store} (k, v) VALUES (NEW.k, NEW.v);
+        INSERT INTO requests (key, print, answer, at) VALUES (NEW.key, NEW.print, NEW.answer, NEW.at) ${OR_LATER}; END`);
+    }
     let count = 0;
     for (const [key] of sql.exec("SELECT key FROM requests LIMIT ?", MOST_AT_WAKING).raw()) {
       this.#seen?.add(String(key));
@@ -90,11 +111,30 @@ export class Requests {
   }
 
   /** Belongs into the transaction that carries the request out; a later answer takes the place of an earlier one. */
-  add(key: string, print: string, answer: string): void {
-    const now = Date.now();
+  add({ key, print, answer }: Carried): void {
+    this.#sql.exec(`INSERT INTO requests (key, print, answer, at) VALUES (?, ?, ?, ?) ${OR_LATER}`, key, print, answer, Date.now());
+    this.#added(key);
+  }
+
+  /**
+   * With the first value under a key of the store, both or neither, in one statement: around two there would be a savepoint, which
+   * costs as much as they do. False when that could not be done: to store the one and the other says why.
+   */
+  addWith(name: string, value: Uint8Array, { key, print, answer }: Carried): boolean {
+    // A view on a larger buffer would be bound with all of it.
+    const { buffer } = value.byteLength === value.buffer.byteLength ? value : value.slice();
+    try {
+      this.#sql.exec("INSERT INTO carried (k, v, key, print, answer, at) VALUES (?, ?, ?, ?, ?, ?)", encoder.encode(name).buffer, buffer as ArrayBuffer, key, print, answer, Date.now());
+    } catch {
+      return false;
+    }
+    this.#added(key);
+    return true;
+  }
+
+  #added(key: string): void {
     this.#seen?.add(key);
-    this.#sql.exec("INSERT INTO requests (key, print, answer, at) VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET answer = excluded.answer", key, print, answer, now);
     // With the first one too: an object that sleeps often may never come to so many.
-    if (this.#count++ % EVERY === 0) this.#sql.exec("DELETE FROM requests WHERE at < ?", now - KEPT_MS);
+    if (this.#count++ % EVERY === 0) this.#sql.exec("DELETE FROM requests WHERE at < ?", Date.now() - KEPT_MS);
   }
 }

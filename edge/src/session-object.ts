@@ -2,6 +2,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { SessionLogError, SessionStore, type JsonValue, type KeyValueBackend, type Session, type SessionEvent } from "sessionlog";
 import { durableObjectBackend } from "sessionlog/durable-object";
+import { readAddress, type Address } from "./address.js";
 import { PROTOCOL } from "./auth.js";
 import { decoded, eventsOf, numberFrom, optionalText, parseJson, readBody, textOf, type Json } from "./body.js";
 import { storeAt, withElsewhere } from "./elsewhere.js";
@@ -13,26 +14,38 @@ import { Leases } from "./leases.js";
 import { Live, pageOf } from "./live.js";
 import { Bucket, tooMany } from "./rate.js";
 import { answerOf, Refusal, refusalOf } from "./refusal.js";
-import { Once, type Carried, type Marks } from "./once.js";
-import { printOf, Requests } from "./requests.js";
+import { Once, type Marks } from "./once.js";
+import { printOf, Requests, type Carried } from "./requests.js";
 import { start } from "./start.js";
 import { attachmentOf, setAttachment, type Attachment } from "./sockets.js";
 import { Tasks, type Opened } from "./tasks.js";
+import { answerIn, outcome, Together, type Outcome } from "./together.js";
 
 /** The index hears of a change after this; of those that follow at once, after longer: every report is two writes to disk. */
 const REPORT_MS = 500;
 const NEXT_REPORT_MS = 5_000;
 const PAGE = 1_000;
 const PAGE_BYTES = 4 * 1024 * 1024;
-const LOOK_EVERY = 16;
+/** What a value takes beside its own length: its key, its place in a page. */
+const BESIDE = 512;
+/** A page of the database may be half empty. */
+const STORED_TWICE = 2;
 const WRITE_TURNS = 32;
 const CLIENT_LENGTH = 128;
+const TABLE = "sessionlog_kv";
 
-interface Appended { events: Array<{ seq: number; id: string; at: number }>; replayed: boolean }
+/** Events that somebody wants to be appended. */
+interface Asked { events: NewEvents; key: string | null; print: string }
+/** Receipts, as JSON: `[{seq, id, at}, ...]`. */
+interface Appended { text: string; replayed: boolean }
+type GivenBatch = Parameters<KeyValueBackend["transact"]>[0];
 type NewEvents = Array<{ type: string; data: JsonValue }>;
 
 const tooManyEvents = (limit: number): Refusal => new Refusal(507, "quota", `a session has at most ${limit} events: continue it in another`);
 
+const jsonOf = (text: string): Response => new Response(text, { headers: { "content-type": "application/json" } });
+
+const NO_QUERY = new URLSearchParams();
 const LINE = new TextEncoder().encode('{"seq":');
 const NEWLINE = 10;
 
@@ -55,6 +68,7 @@ export class SessionObject extends DurableObject<Env> {
   readonly #live: Live;
   readonly #leases: Leases;
   readonly #tasks: Tasks;
+  readonly #appends = new Together<Asked, Appended>((work) => this.#serial(work), (all) => this.#append(all));
   readonly #bucket: Bucket;
   readonly #since = Date.now();
   /** Owner and id: the object learns them with its first request and keeps them for alarms. */
@@ -72,8 +86,8 @@ export class SessionObject extends DurableObject<Env> {
     super(ctx, env);
     const { storage } = ctx;
     this.#limits = limitsOf(env);
-    this.#database = durableObjectBackend({ sql: storage.sql, transactionSync: (work) => this.#atomically(work) });
-    this.#requests = new Requests(storage.sql);
+    this.#database = durableObjectBackend({ sql: storage.sql, transactionSync: (work) => this.#atomically(work) }, { table: TABLE });
+    this.#requests = new Requests(storage.sql, TABLE);
     this.#once = new Once(this.#requests, async (turnAt) => this.#tasks.outcome(await this.#open(), turnAt));
     storage.sql.exec("CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID");
     for (const { name, value } of storage.sql.exec<{ name: string; value: string }>("SELECT name, value FROM facts")) {
@@ -109,7 +123,7 @@ export class SessionObject extends DurableObject<Env> {
         const isNew = (key: string): boolean => batch.checks?.some((check) => check.key === key && check.equals === null) === true;
         const isFirst = (key: string): boolean => key === `s/${this.#id}/h` || (key.startsWith(`s/${this.#id}/e/`) && isNew(key));
         const requests = batch.puts?.some(([key]) => isFirst(key)) === true ? this.#once.takeUnstored() : [];
-        this.#write(() => void this.#database.transact(batch), puts("r/"), requests);
+        this.#write(batch, puts("r/"), requests);
       },
     };
     const { SESSIONS } = this.env;
@@ -120,11 +134,21 @@ export class SessionObject extends DurableObject<Env> {
     });
   }
 
-  #write(work: () => void, changesRecord: boolean, requests: Carried[]): void {
-    this.#atomically(() => {
-      work();
-      for (const { key, print, answer } of requests) this.#requests.add(key, print, answer);
-    });
+  /** Nearly every append is one new value and its key: one statement. False where it is more, or that failed: the usual way says why. */
+  #isStored({ checks = [], puts = [], deletes = [] }: GivenBatch, [request, ...others]: Carried[]): boolean {
+    const [check, put] = [checks[0], puts[0]];
+    if (request === undefined || check === undefined || put === undefined || others.length + deletes.length > 0 || checks.length + puts.length > 2) return false;
+    return check.equals === null && check.key === put[0] && this.#requests.addWith(check.key, put[1], request);
+  }
+
+  #write(batch: GivenBatch, changesRecord: boolean, requests: Carried[]): void {
+    this.#takesRoom(batch.puts ?? [], requests);
+    if (!this.#isStored(batch, requests)) {
+      this.#atomically(() => {
+        void this.#database.transact(batch);
+        for (const request of requests) this.#requests.add(request);
+      });
+    }
     if (changesRecord) this.#reportSoon();
   }
 
@@ -279,14 +303,27 @@ export class SessionObject extends DurableObject<Env> {
     }
   }
 
-  #checkRoom(more: number, session: Session): void {
-    const { eventsPerSession, bytesPerSession } = this.#limits;
+  #checkRoom(session: Session, more = 0): void {
+    const { eventsPerSession } = this.#limits;
     if (session.seq + more > eventsPerSession) throw tooManyEvents(eventsPerSession);
-    // Looking at the size costs as much as storing an event; nobody fills a session between two looks.
-    if (this.#looks++ % LOOK_EVERY !== 0) return;
-    if (this.ctx.storage.sql.databaseSize > bytesPerSession) throw new Refusal(507, "quota", `a session has at most ${bytesPerSession} bytes: continue it in another`);
+    this.#checkSize();
   }
-  #looks = 0;
+
+  #checkSize(): void {
+    const { bytesPerSession } = this.#limits;
+    // Looking at the size costs as much as storing an event: it is time when the room that there was may be taken.
+    if (this.#room > 0) return;
+    const { databaseSize } = this.ctx.storage.sql;
+    if (databaseSize > bytesPerSession) throw new Refusal(507, "quota", `a session has at most ${bytesPerSession} bytes: continue it in another`);
+    this.#room = bytesPerSession - databaseSize;
+  }
+  /** Bytes that can surely be stored before the size must be looked at again. */
+  #room = 0;
+
+  #takesRoom(puts: ReadonlyArray<[string, Uint8Array]>, requests: readonly Carried[]): void {
+    for (const [, value] of puts) this.#room -= STORED_TWICE * (value.length + BESIDE);
+    for (const { answer } of requests) this.#room -= STORED_TWICE * (answer.length + BESIDE);
+  }
 
   /** What a client adds to the log counts like what the host does; of what is encrypted, the place where it begins. */
   #checkEvents({ checks, puts }: Batch): void {
@@ -304,15 +341,16 @@ export class SessionObject extends DurableObject<Env> {
   override async fetch(request: Request): Promise<Response> {
     try {
       if (!this.#bucket.take()) throw tooMany();
-      this.#know(request.headers.get("x-sessionlog-owner") ?? "", request.headers.get("x-sessionlog-id") ?? "");
-      return await this.#answer(request);
+      const address = readAddress(request.url);
+      this.#know(address);
+      return await this.#answer(request, address);
     } catch (thrown) {
       if (thrown instanceof SessionLogError && thrown.code === "poisoned") this.#forget();
       return answerOf(thrown);
     }
   }
 
-  #know(owner: string, id: string): void {
+  #know({ owner, id }: Address): void {
     if (this.#id === id && this.#owner === owner) return;
     for (const [name, value] of [["owner", owner], ["id", id]] as const) this.ctx.storage.sql.exec("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", name, value);
     this.#owner = owner;
@@ -325,15 +363,14 @@ export class SessionObject extends DurableObject<Env> {
     this.#writer = writer;
   }
 
-  async #answer(request: Request): Promise<Response> {
-    // Made by the door, so that there is nothing to put right: https://object/v1/sessions/ID/WHAT/ARGUMENT?QUERY
-    const at = request.url.indexOf("?");
-    const [path, search] = at < 0 ? [request.url, ""] : [request.url.slice(0, at), request.url.slice(at)];
-    const [what = "", argument = ""] = path.split("/").slice(6).map(decoded);
-    const query = new URLSearchParams(search);
+  async #answer(request: Request, { canWrite, rest }: Address): Promise<Response> {
+    const at = rest.indexOf("?");
+    const [path, search] = at < 0 ? [rest, ""] : [rest.slice(0, at), rest.slice(at)];
+    const [what = "", argument = ""] = path.split("/").slice(1).map(decoded);
+    const query = search === "" ? NO_QUERY : new URLSearchParams(search);
     switch (`${request.method} ${what}`) {
-      case "GET socket": return this.#connect(request, query);
-      case "POST kv": return this.#kv(readRequest(await readBody(request, this.#limits.bodyBytes)), request.headers.get("x-sessionlog-write") === "1");
+      case "GET socket": return this.#connect(request, query, canWrite);
+      case "POST kv": return this.#kv(readRequest(await readBody(request, this.#limits.bodyBytes)), canWrite);
       case "GET ": return Response.json(await this.#info());
       case "GET events": return this.#read(numberFrom(query, "from", 0), numberFrom(query, "limit", PAGE, PAGE));
       case "GET messages": return Response.json({ messages: (await this.#open()).deriveMessages() });
@@ -342,18 +379,23 @@ export class SessionObject extends DurableObject<Env> {
       case "DELETE ": return Response.json(await this.#once.carryOut(request.headers.get("idempotency-key"), printOf("delete", new Uint8Array()), () => this.#serial(() => this.#delete())));
     }
     if (request.method !== "POST") throw new Refusal(404, "not_found", "there is no such path");
-    const bytes = await readBody(request, this.#limits.bodyBytes);
-    const json = parseJson(bytes);
-    const key = request.headers.get("idempotency-key") ?? optionalText(json, "request") ?? null;
-    const print = printOf(what, bytes);
+    const read = async (): Promise<{ json: Json; key: string | null; print: string }> => {
+      const bytes = await readBody(request, this.#limits.bodyBytes);
+      const json = parseJson(bytes);
+      return { json, key: request.headers.get("idempotency-key") ?? optionalText(json, "request") ?? null, print: printOf(what, bytes) };
+    };
+    if (what === "events") {
+      const { text, replayed } = await this.#appends.ask(async () => {
+        const { json, key, print } = await read();
+        return { events: eventsOf(json, this.#limits.eventsPerCall), key, print };
+      });
+      return jsonOf(`{"events":${text},"seq":${this.#session?.seq ?? 0},"replayed":${replayed}}`);
+    }
+    const { json, key, print } = await read();
     const once = async (work: () => Promise<Json>, status = 200): Promise<Response> => Response.json(await this.#once.carryOut(key, print, work), { status });
     const begins = (marks: Marks): void => this.#once.begin(key, print, marks);
     switch (what) {
       case "": return once(() => this.#create(json, key === null ? null : { key, print }), 201);
-      case "events": {
-        const { events, replayed } = await this.#serial(() => this.#append(eventsOf(json, this.#limits.eventsPerCall), key, print));
-        return Response.json({ events, seq: this.#session?.seq ?? 0, replayed });
-      }
       case "runs": return once(() => this.#run(json, begins), 202);
       case "steer": return once(() => this.#serial(async () => (await this.#tasks.steer(await this.#opened(), textOf(json, "text")), {})));
       case "cancel": return Response.json({ cancelled: await this.#tasks.cancel(await this.#opened(), optionalText(json, "reason")) });
@@ -402,7 +444,7 @@ export class SessionObject extends DurableObject<Env> {
     const session = await this.#open();
     const { texts, next } = pageOf(session, from, Math.min(session.durableSeq, from + limit), PAGE_BYTES);
     const more = next < session.durableSeq && next > from;
-    return new Response(`{"events":[${texts.join()}],"next":${next},"more":${more}}`, { headers: { "content-type": "application/json" } });
+    return jsonOf(`{"events":[${texts.join()}],"next":${next},"more":${more}}`);
   }
 
   async #files(path: string | null): Promise<Json> {
@@ -433,23 +475,33 @@ export class SessionObject extends DurableObject<Env> {
     return { deleted: true };
   }
 
-  /** All of the events or none, once per key, on disk when this is answered. */
-  async #append(events: NewEvents, key: string | null, print: string): Promise<Appended> {
-    const known = key === null ? null : this.#requests.find(key, print);
-    if (known !== null) return { events: JSON.parse(known) as Appended["events"], replayed: true };
-    const session = await this.#lead();
-    this.#checkRoom(events.length, session);
-    this.#wroteLast("host");
-    const receipts = session.appendAll(events).map(({ seq, id, at }) => ({ seq, id, at }));
-    if (key !== null) this.#once.store({ key, print, answer: JSON.stringify(receipts) });
+  /** All of the events of each or none, once per key, on disk when this is answered. What keeps one from being stored keeps all. */
+  async #append(all: readonly Asked[]): Promise<Array<Outcome<Appended>>> {
+    // Who asks again is answered, whoever writes the session now.
+    const led = await this.#lead().then((answer) => ({ answer }), (thrown: unknown) => ({ thrown }));
+    const outcomes = all.map((asked) => outcome(() => this.#known(asked) ?? this.#appendOne(answerIn(led), asked)));
+    if ("thrown" in led) return outcomes;
     try {
-      await this.#stored(session);
+      await this.#stored(led.answer);
     } catch (thrown) {
       this.#forget();
       throw thrown;
     }
     this.#reportSoon();
-    return { events: receipts, replayed: false };
+    return outcomes;
+  }
+
+  #known({ key, print }: Asked): Appended | null {
+    const text = key === null ? null : this.#once.find(key, print);
+    return text === null ? null : { text, replayed: true };
+  }
+
+  #appendOne(session: Session, { events, key, print }: Asked): Appended {
+    this.#checkRoom(session, events.length);
+    this.#wroteLast("host");
+    const text = JSON.stringify(session.appendAll(events).map(({ seq, id, at }) => ({ seq, id, at })));
+    if (key !== null) this.#once.store({ key, print, answer: text });
+    return { text, replayed: false };
   }
 
   /**
@@ -465,7 +517,7 @@ export class SessionObject extends DurableObject<Env> {
     const waits = json["wait"] === true;
     const started = await this.#serial(async () => {
       const opened = await this.#opened();
-      this.#checkRoom(0, opened.session);
+      this.#checkRoom(opened.session);
       // Another one may not have begun its turn yet.
       if (!this.#tasks.isRunning) begins(({ type, seq }) => (type !== "turn/start" ? null : waits ? { turnAt: seq } : { from: seq }));
       return this.#tasks.start(opened, json);
@@ -499,7 +551,7 @@ export class SessionObject extends DurableObject<Env> {
     const keys = [...batch.puts.map(([key]) => key), ...batch.deletes];
     const ofLog = keys.some((key) => key.startsWith("s/"));
     if (ofLog && this.#tasks.isRunning) throw new Refusal(423, "locked", "the host runs a task in this session");
-    if (this.ctx.storage.sql.databaseSize > this.#limits.bytesPerSession) throw new Refusal(507, "quota", `a session has at most ${this.#limits.bytesPerSession} bytes`);
+    this.#checkSize();
     this.#checkEvents(batch);
     const header = `s/${this.#id}/h`;
     const isThere = this.#database.get(header) !== null;
@@ -524,7 +576,7 @@ export class SessionObject extends DurableObject<Env> {
       this.#wroteLast("client");
     }
     const changesRecord = keys.some((key) => key === `s/${this.#id}/h` || key.startsWith("r/"));
-    this.#write(() => void this.#database.transact(batch), changesRecord, [{ key: request, print: "kv", answer: "" }]);
+    this.#write(batch, changesRecord, [{ key: request, print: "kv", answer: "" }]);
     // What was read of them, perhaps just now, is no longer so; whoever holds the session.
     if (ofFiles && !this.#tasks.isRunning) await this.#tasks.drop();
     if (ofLog) await this.#follow();
@@ -540,7 +592,7 @@ export class SessionObject extends DurableObject<Env> {
 
   // ---------------------------------------------------------------- sockets
 
-  async #connect(request: Request, query: URLSearchParams): Promise<Response> {
+  async #connect(request: Request, query: URLSearchParams, canWrite: boolean): Promise<Response> {
     if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") throw new Refusal(426, "invalid_argument", "this path is a WebSocket", { upgrade: "websocket" });
     if (this.ctx.getWebSockets().length >= this.#limits.socketsPerSession) throw new Refusal(429, "too_many", "too many connections to this session");
     const from = query.has("from") ? numberFrom(query, "from", 0) : null;
@@ -550,9 +602,7 @@ export class SessionObject extends DurableObject<Env> {
     const { 0: client, 1: server } = new WebSocketPair();
     // Asleep or awake, the runtime holds the socket.
     this.ctx.acceptWebSocket(server);
-    const attachment: Attachment = {
-      client: id, canWrite: request.headers.get("x-sessionlog-write") === "1", next: from, live: false, lease: "none", since: 0,
-    };
+    const attachment: Attachment = { client: id, canWrite, next: from, live: false, lease: "none", since: 0 };
     server.serializeAttachment(attachment);
     if (from !== null) await this.#tail(server);
     // A client that offered no protocol must not be answered with one: it would end the connection.
@@ -620,8 +670,9 @@ export class SessionObject extends DurableObject<Env> {
     switch (type) {
       case "append": {
         const events = eventsOf(json, this.#limits.eventsPerCall);
-        const { events: receipts } = await this.#append(events, key, printOf("events", new TextEncoder().encode(JSON.stringify(events))));
-        return this.#live.send(socket, { t: "ack", ...(key === null ? {} : { key }), events: receipts });
+        const [done] = await this.#append([{ events, key, print: printOf("events", new TextEncoder().encode(JSON.stringify(events))) }]);
+        const { text } = answerIn(done as Outcome<Appended>);
+        return this.#live.send(socket, { t: "ack", ...(key === null ? {} : { key }), events: JSON.parse(text) as JsonValue });
       }
       case "lease": return this.#leases.ask(socket, { holds: json["holds"] === true, again: json["again"] === true });
       case "release": return this.#leases.release(socket);

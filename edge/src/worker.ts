@@ -1,5 +1,6 @@
 // The door: who calls, from where, how often; then on to the object that has the session.
 import { version } from "sessionlog";
+import { addressOf } from "./address.js";
 import { callerOf, type Caller } from "./auth.js";
 import { decoded, numberFrom, parseJson, readBody } from "./body.js";
 import { limitsOf, type Env } from "./env.js";
@@ -60,24 +61,20 @@ function indexStub(env: Env, caller: Caller): DurableObjectStub<IndexObject> {
   return env.INDEXES.get(env.INDEXES.idFromName(caller.name)) as DurableObjectStub<IndexObject>;
 }
 
-/** What an object wants to know of a request. */
-const PASSED_ON = ["content-length", "idempotency-key", "upgrade", "sec-websocket-protocol"];
-
-/** Passes a request on, with who calls; whatever the caller said of that itself is overwritten. */
-function forward(stub: DurableObjectStub, request: Request, path: string, caller: Caller, id: string, body?: Uint8Array<ArrayBuffer>): Promise<Response> {
-  const headers: { [name: string]: string } = { "x-sessionlog-owner": caller.name, "x-sessionlog-id": id, "x-sessionlog-write": caller.canWrite ? "1" : "0" };
-  for (const name of PASSED_ON) {
-    const value = request.headers.get(name);
-    if (value !== null) headers[name] = value;
-  }
-  if (body !== undefined) delete headers["content-length"];
-  const given = body ?? request.body;
-  return stub.fetch(`https://object${path}`, { method: request.method, headers, ...(given === null ? {} : { body: given }) });
+/** Passes a request on: as it is, or with another body in the place of its own. */
+function forward(stub: DurableObjectStub, request: Request, caller: Caller, id: string, rest: string, body?: Uint8Array<ArrayBuffer>): Promise<Response> {
+  const address = addressOf({ owner: caller.name, canWrite: caller.canWrite, id, rest });
+  // Copied by the runtime: to name the headers that an object needs, one by one, costs more than half of storing an event.
+  if (body === undefined) return stub.fetch(address, request);
+  const headers = new Headers(request.headers);
+  headers.delete("content-length");
+  return stub.fetch(address, { method: request.method, headers, body });
 }
 
 async function route(request: Request, env: Env): Promise<Response> {
   const url = new URL(request.url);
-  const [root, kind, id, what = ""] = url.pathname.split("/").slice(1).map(decoded);
+  const parts = url.pathname.split("/").slice(1);
+  const [root, kind, id, what = ""] = parts.map(decoded);
   if (root !== "v1") throw new Refusal(404, "not_found", "there is no such path");
   if (kind === "health") {
     start();
@@ -91,7 +88,8 @@ async function route(request: Request, env: Env): Promise<Response> {
   if (kind === "kv" && request.method === "POST") return keyValue(request, env, caller, limits.bodyBytes);
   if (kind !== "sessions") throw new Refusal(404, "not_found", "there is no such path");
   if (id === undefined || id === "") return sessions(request, env, caller, limits.bodyBytes, url);
-  return forward(sessionStub(env, caller, id), request, `${url.pathname}${url.search}`, caller, id);
+  const rest = parts.slice(3).map((part) => `/${part}`).join("");
+  return forward(sessionStub(env, caller, id), request, caller, id, rest + url.search);
 }
 
 async function sessions(request: Request, env: Env, caller: Caller, limit: number, url: URL): Promise<Response> {
@@ -104,7 +102,7 @@ async function sessions(request: Request, env: Env, caller: Caller, limit: numbe
   const bytes = await readBody(request, limit);
   const { id = crypto.randomUUID().replace(/-/g, "").slice(0, 16) } = parseJson(bytes);
   if (typeof id !== "string") throw new Refusal(400, "invalid_id", "a session's id is text");
-  return forward(sessionStub(env, caller, id), request, `/v1/sessions/${id}`, caller, id, bytes);
+  return forward(sessionStub(env, caller, id), request, caller, id, "", bytes);
 }
 
 /** The caller's whole store, taken apart by session. */
@@ -114,8 +112,8 @@ async function keyValue(request: Request, env: Env, caller: Caller, limit: numbe
   if (asked.op === "transact" && !caller.canWrite) throw new Refusal(403, "forbidden", "this token may read only");
   const send = (part: KvRequest, body = writeRequest(part)): Promise<Response> => {
     const id = targetOf(part);
-    if (typeof id !== "string") return forward(indexStub(env, caller), request, "/kv", caller, "", body);
-    return forward(sessionStub(env, caller, id), request, `/v1/sessions/${id}/kv`, caller, id, body);
+    if (typeof id !== "string") return forward(indexStub(env, caller), request, caller, "", "/kv", body);
+    return forward(sessionStub(env, caller, id), request, caller, id, "/kv", body);
   };
   if (targetOf(asked) !== PARTS) return send(asked, bytes);
   const parts = partsOf(asked);

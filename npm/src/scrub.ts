@@ -56,24 +56,23 @@ export class Chain {
   readonly raw: RawChain = call(() => new glue.RawChain());
   /** How many functions of callers there are. */
   callers = 0;
+  /** Kept on this side: every event asks. */
+  isEmpty = true;
 
   /** Returns the end of this registration: the last one of the object goes; a second call does nothing. */
   add(scrubber: Scrubber): () => void {
     const identity = (typeof scrubber === "object" && scrubber !== null) || typeof scrubber === "function" ? identityOf(scrubber as object) : 0;
     addTo(this.raw, identity, scrubber);
+    this.isEmpty = false;
     const calls = isCaller(scrubber) ? 1 : 0;
     this.callers += calls;
     let registered = true;
     return () => {
       if (!registered) return;
       registered = false;
-      call(() => this.raw.remove(identity));
+      this.isEmpty = call(() => (this.raw.remove(identity), this.raw.is_empty()));
       this.callers -= calls;
     };
-  }
-
-  get isEmpty(): boolean {
-    return call(() => this.raw.is_empty());
   }
 
   /** A payload in stored form. */

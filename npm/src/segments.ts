@@ -22,13 +22,27 @@ const REPLACE_TRIES = 10;
 /** How many segments one read brings; keeps memory flat on long sessions. */
 const PAGE = 64;
 
+/** Keys of segments are made for every write, and hundreds at once for a merge: the module is asked for the first of a session. */
+const SEQ_DIGITS = 16;
+const prefixes = new Map<string, string>();
+const MOST_PREFIXES = 100;
+
+function prefixOf(id: string): string {
+  let prefix = prefixes.get(id);
+  if (prefix === undefined) {
+    if (prefixes.size >= MOST_PREFIXES) prefixes.clear();
+    prefixes.set(id, (prefix = call((m) => m.raw_key("segment", id, 0)).slice(0, -SEQ_DIGITS)));
+  }
+  return prefix;
+}
+
 export const keys = {
   fence: (id: string): string => call((m) => m.raw_key("fence", id)),
   header: (id: string): string => call((m) => m.raw_key("header", id)),
   record: (id: string): string => call((m) => m.raw_key("record", id)),
   /** From where a long session can be opened. */
   checkpoint: (id: string): string => call((m) => m.raw_key("checkpoint", id)),
-  segment: (id: string, seq: number): string => call((m) => m.raw_key("segment", id, seq)),
+  segment: (id: string, seq: number): string => prefixOf(id) + String(seq).padStart(SEQ_DIGITS, "0"),
   format: (): string => call((m) => m.raw_key("format", "")),
   /** All keys of one session, none of any other. */
   session: (id: string): [string, string] => call((m) => m.raw_key_range("session", id)) as [string, string],

@@ -108,7 +108,7 @@ export class SessionStore {
       scrubBlob: (bytes, mediaType) => scrubBlob(this.#chain, bytes, mediaType),
       now: () => this.#now(),
       warn: (code, message) => this.#warn(code, message),
-      prepare: (type, text) => (this.#chain.isEmpty ? text : this.#chain.payload(type, text)),
+      prepare: (type, text) => this.#chain.payload(type, text),
       openFilter: () => ({ raw: this.#chain.stream(), calls: this.#chain.callers > 0 }),
       note: (event, session) => this.#library.note(event, session as never),
       deliver: (event, session) => this.#events.emit([event, session], (thrown) => this.#contained(thrown)),
@@ -730,7 +730,7 @@ export class SessionStore {
     this.#scrubAll(raw);
     const damaged = (JSON.parse(call(() => raw.damaged())) as Array<{ line: number; bytes: number }>).map(({ line, bytes: size }) => ({ line: line + firstLine - 1, bytes: size }));
     const session = this.#make(raw, undefined, {});
-    const entry = record === null ? null : readEntry(this.#chain.isEmpty ? record : this.#chain.payload("record", record), lost);
+    const entry = record === null ? null : readEntry(this.#chain.payload("record", record), lost);
     if (entry !== null) this.#library.arriving.add(session as never);
     const detach = this.enter(session);
     try {

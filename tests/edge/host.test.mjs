@@ -226,6 +226,48 @@ test("limits: body, events of a call, events of a session, sessions of a caller,
   }
 });
 
+test("calls that come together are stored together, each with its own answer, in the order of arrival", { skip }, async () => {
+  const path = await made();
+  const ask = (events, key) => append(path, events, { headers: { "idempotency-key": key } });
+  const calls = Array.from({ length: 40 }, (_, n) => {
+    if (n % 10 === 7) return ask([message(`bad ${n}`), { type: "Not A Type", data: {} }], `k-${n}`);
+    if (n % 10 === 8) return ask([message(`same`)], "k-same");
+    return ask([message(`${n} a`), message(`${n} b`)], `k-${n}`);
+  });
+  const answers = await Promise.all(calls);
+  const { events } = await read(path);
+  assert.deepEqual(events.map(({ seq }) => seq), events.map((_, at) => at));
+  for (const [n, { status, json }] of answers.entries()) {
+    if (n % 10 === 7) assert.equal(status, 400, `${n}`);
+    else {
+      const own = json.events.map(({ seq }) => events[seq].data.text);
+      assert.deepEqual(own, n % 10 === 8 ? ["same"] : [`${n} a`, `${n} b`]);
+      assert.deepEqual(json.events.map(({ id }) => id), json.events.map(({ seq }) => events[seq].id));
+    }
+  }
+  assert.equal(answers.filter(({ json }) => json.replayed).length, 3);
+  assert.equal(events.length, 32 * 2 + 1);
+});
+
+test("a session that is full says so, whoever fills it", { skip }, async () => {
+  const small = await startHost({ disk: freshDisk(), env: { MAX_BYTES_PER_SESSION: "400000" } });
+  try {
+    const long = message("x".repeat(20_000));
+    for (const [id, key] of [["keyed", true], ["unkeyed", false]]) {
+      await call(small, "POST", "/v1/sessions", { body: { id } });
+      const append = (n) => call(small, "POST", `/v1/sessions/${id}/events`, { body: { events: [long] }, headers: key ? { "idempotency-key": `k-${n}` } : {} });
+      let taken = 0;
+      for (; taken < 40; taken++) if ((await append(taken)).status !== 200) break;
+      assert.ok(taken > 10 && taken < 30, `${taken} of 20 KB in 400 KB`);
+      const { status, json } = await append(99);
+      assert.deepEqual([status, json.error.code], [507, "quota"]);
+      assert.equal((await call(small, "GET", `/v1/sessions/${id}/events?limit=500`)).json.events.length, taken);
+    }
+  } finally {
+    await small.kill();
+  }
+});
+
 test("pages call from allowed origins only", { skip }, async () => {
   const strict = await startHost({ disk: freshDisk({ memory: true }), env: { ORIGINS: "https://app.example" } });
   try {

@@ -31,14 +31,13 @@ test("an object that sleeps after every few requests throws away what is too old
   const now = Date.now();
   const rows = [{ key: "old", print: "p", answer: "1", at: now - DAY_MS - 60_000 }, { key: "young", print: "p", answer: "2", at: now - DAY_MS + 600_000 }];
   const sql = table(rows);
-  for (let waking = 0; waking < 3; waking++) new Requests(sql).add(`new-${waking}`, "p", "3");
+  for (let waking = 0; waking < 3; waking++) new Requests(sql).add({ key: `new-${waking}`, print: "p", answer: "3" });
   assert.deepEqual(rows.map(({ key }) => key), ["young", "new-0", "new-1", "new-2"]);
 });
 
 test("a key belongs to a call and its body; one that was stored before calls were told apart, to its body", () => {
   const requests = new Requests(table([{ key: "before", print: fingerprint(bytes("{}")), answer: "old", at: Date.now() }]));
-  requests.add("key", printOf("undo", bytes("{}")), "first");
-  requests.add("key", printOf("undo", bytes("{}")), "last");
+  for (const answer of ["first", "last"]) requests.add({ key: "key", print: printOf("undo", bytes("{}")), answer });
   assert.equal(requests.find("key", printOf("undo", bytes("{}"))), "last");
   for (const print of [printOf("redo", bytes("{}")), printOf("undo", bytes("{ }"))]) assert.throws(() => requests.find("key", print), { status: 422 });
   for (const call of ["undo", "redo"]) assert.equal(requests.find("before", printOf(call, bytes("{}"))), "old");
