@@ -1,5 +1,5 @@
 // Who calls. Tokens are kept as SHA-256: what leaks from the configuration opens nothing.
-import { Refusal } from "./refusal.js";
+import { readsOnly, Refusal } from "./refusal.js";
 
 export interface Caller { readonly name: string; readonly canWrite: boolean }
 interface Known { readonly caller: Caller; readonly hash: Uint8Array }
@@ -91,6 +91,6 @@ export async function callerOf(request: Request, text: string | undefined, write
   if (token === null) throw unauthorized("a token is needed: Authorization: Bearer TOKEN");
   const found = recent.get(token) ?? (await lookUp(token, known));
   if (found === null) throw unauthorized("the token is not valid");
-  if (writes && !found.canWrite) throw new Refusal(403, "forbidden", "this token may read only");
+  if (writes && !found.canWrite) throw readsOnly();
   return found;
 }

@@ -82,6 +82,11 @@ export class Once {
     return this.#unstored.splice(0);
   }
 
+  /** The write that they were taken for came to nothing: their events are written again, and they with those. */
+  giveBack(requests: readonly Carried[]): void {
+    this.#unstored.unshift(...requests);
+  }
+
   forget(): void {
     this.#unstored = [];
     this.#begun.clear();

@@ -7,6 +7,8 @@ export class Refusal extends Error {
   }
 }
 
+export const readsOnly = (): Refusal => new Refusal(403, "forbidden", "this token may read only");
+
 const STATUS: { readonly [code in ErrorCode]?: number } = {
   missing: 404, not_found: 404, already_exists: 409, conflict: 409, busy: 409, open_turn: 409, undo_conflict: 409, locked: 423,
   quota: 507, unavailable: 503, poisoned: 503, timeout: 503, storage: 500, corrupt: 500, disposed: 503, blocked: 403,

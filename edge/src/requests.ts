@@ -68,6 +68,7 @@ class Seen {
 export interface Carried { key: string; print: string; answer: string }
 
 const OR_LATER = "ON CONFLICT (key) DO UPDATE SET answer = excluded.answer";
+const ASCII = /^[\x20-\x7e]*$/;
 const encoder = new TextEncoder();
 
 export const usedForAnother = (): Refusal => new Refusal(422, "invalid_argument", "this idempotency key was used for another request");
@@ -121,6 +122,8 @@ export class Requests {
    * costs as much as they do. False when that could not be done: to store the one and the other says why.
    */
   addWith(name: string, value: Uint8Array, { key, print, answer }: Carried): boolean {
+    // The store writes other keys in its own way.
+    if (!ASCII.test(name)) return false;
     // A view on a larger buffer would be bound with all of it.
     const { buffer } = value.byteLength === value.buffer.byteLength ? value : value.slice();
     try {

@@ -13,7 +13,7 @@ import { answerRead, readRequest, written, type Batch, type KvRequest } from "./
 import { Leases } from "./leases.js";
 import { Live, pageOf } from "./live.js";
 import { Bucket, tooMany } from "./rate.js";
-import { answerOf, Refusal, refusalOf } from "./refusal.js";
+import { answerOf, readsOnly, Refusal, refusalOf } from "./refusal.js";
 import { Once, type Marks } from "./once.js";
 import { printOf, Requests, type Carried } from "./requests.js";
 import { start } from "./start.js";
@@ -26,6 +26,8 @@ const REPORT_MS = 500;
 const NEXT_REPORT_MS = 5_000;
 const PAGE = 1_000;
 const PAGE_BYTES = 4 * 1024 * 1024;
+/** The receipts of more do not fit into one row. */
+const MOST_KEYED = 20_000;
 /** What a value takes beside its own length: its key, its place in a page. */
 const BESIDE = 512;
 /** A page of the database may be half empty. */
@@ -35,7 +37,7 @@ const CLIENT_LENGTH = 128;
 const TABLE = "sessionlog_kv";
 
 /** Events that somebody wants to be appended. */
-interface Asked { events: NewEvents; key: string | null; print: string }
+interface Asked { events: NewEvents; bytes: number; key: string | null; print: string }
 /** Receipts, as JSON: `[{seq, id, at}, ...]`. */
 interface Appended { text: string; replayed: boolean }
 type GivenBatch = Parameters<KeyValueBackend["transact"]>[0];
@@ -123,7 +125,12 @@ export class SessionObject extends DurableObject<Env> {
         const isNew = (key: string): boolean => batch.checks?.some((check) => check.key === key && check.equals === null) === true;
         const isFirst = (key: string): boolean => key === `s/${this.#id}/h` || (key.startsWith(`s/${this.#id}/e/`) && isNew(key));
         const requests = batch.puts?.some(([key]) => isFirst(key)) === true ? this.#once.takeUnstored() : [];
-        this.#write(batch, puts("r/"), requests);
+        try {
+          this.#write(batch, puts("r/"), requests);
+        } catch (thrown) {
+          this.#once.giveBack(requests);
+          throw thrown;
+        }
       },
     };
     const { SESSIONS } = this.env;
@@ -303,18 +310,19 @@ export class SessionObject extends DurableObject<Env> {
     }
   }
 
-  #checkRoom(session: Session, more = 0): void {
+  #checkRoom(session: Session, more = 0, pending = 0): void {
     const { eventsPerSession } = this.#limits;
     if (session.seq + more > eventsPerSession) throw tooManyEvents(eventsPerSession);
-    this.#checkSize();
+    this.#checkSize(pending);
   }
 
-  #checkSize(): void {
+  /** `pending`: bytes that are on their way into the database. */
+  #checkSize(pending = 0): void {
     const { bytesPerSession } = this.#limits;
     // Looking at the size costs as much as storing an event: it is time when the room that there was may be taken.
-    if (this.#room > 0) return;
+    if (this.#room > STORED_TWICE * pending) return;
     const { databaseSize } = this.ctx.storage.sql;
-    if (databaseSize > bytesPerSession) throw new Refusal(507, "quota", `a session has at most ${bytesPerSession} bytes: continue it in another`);
+    if (databaseSize + pending > bytesPerSession) throw new Refusal(507, "quota", `a session has at most ${bytesPerSession} bytes: continue it in another`);
     this.#room = bytesPerSession - databaseSize;
   }
   /** Bytes that can surely be stored before the size must be looked at again. */
@@ -368,6 +376,8 @@ export class SessionObject extends DurableObject<Env> {
     const [path, search] = at < 0 ? [rest, ""] : [rest.slice(0, at), rest.slice(at)];
     const [what = "", argument = ""] = path.split("/").slice(1).map(decoded);
     const query = search === "" ? NO_QUERY : new URLSearchParams(search);
+    // The door refused that already, of all but batches of keys, which may be reads.
+    if (!canWrite && request.method !== "GET" && what !== "kv") throw readsOnly();
     switch (`${request.method} ${what}`) {
       case "GET socket": return this.#connect(request, query, canWrite);
       case "POST kv": return this.#kv(readRequest(await readBody(request, this.#limits.bodyBytes)), canWrite);
@@ -379,15 +389,15 @@ export class SessionObject extends DurableObject<Env> {
       case "DELETE ": return Response.json(await this.#once.carryOut(request.headers.get("idempotency-key"), printOf("delete", new Uint8Array()), () => this.#serial(() => this.#delete())));
     }
     if (request.method !== "POST") throw new Refusal(404, "not_found", "there is no such path");
-    const read = async (): Promise<{ json: Json; key: string | null; print: string }> => {
+    const read = async (): Promise<{ json: Json; bytes: number; key: string | null; print: string }> => {
       const bytes = await readBody(request, this.#limits.bodyBytes);
       const json = parseJson(bytes);
-      return { json, key: request.headers.get("idempotency-key") ?? optionalText(json, "request") ?? null, print: printOf(what, bytes) };
+      return { json, bytes: bytes.length, key: request.headers.get("idempotency-key") ?? optionalText(json, "request") ?? null, print: printOf(what, bytes) };
     };
     if (what === "events") {
       const { text, replayed } = await this.#appends.ask(async () => {
-        const { json, key, print } = await read();
-        return { events: eventsOf(json, this.#limits.eventsPerCall), key, print };
+        const { json, ...rest } = await read();
+        return { ...rest, events: eventsOf(json, this.#limits.eventsPerCall) };
       });
       return jsonOf(`{"events":${text},"seq":${this.#session?.seq ?? 0},"replayed":${replayed}}`);
     }
@@ -479,7 +489,14 @@ export class SessionObject extends DurableObject<Env> {
   async #append(all: readonly Asked[]): Promise<Array<Outcome<Appended>>> {
     // Who asks again is answered, whoever writes the session now.
     const led = await this.#lead().then((answer) => ({ answer }), (thrown: unknown) => ({ thrown }));
-    const outcomes = all.map((asked) => outcome(() => this.#known(asked) ?? this.#appendOne(answerIn(led), asked)));
+    let pending = 0;
+    const outcomes = all.map((asked) => outcome(() => {
+      const known = this.#known(asked);
+      if (known !== null) return known;
+      const appended = this.#appendOne(answerIn(led), asked, pending);
+      pending += asked.bytes;
+      return appended;
+    }));
     if ("thrown" in led) return outcomes;
     try {
       await this.#stored(led.answer);
@@ -496,8 +513,9 @@ export class SessionObject extends DurableObject<Env> {
     return text === null ? null : { text, replayed: true };
   }
 
-  #appendOne(session: Session, { events, key, print }: Asked): Appended {
-    this.#checkRoom(session, events.length);
+  #appendOne(session: Session, { events, key, print }: Asked, pending: number): Appended {
+    if (key !== null && events.length > MOST_KEYED) throw new Refusal(413, "quota", `a call with an idempotency key has at most ${MOST_KEYED} events`);
+    this.#checkRoom(session, events.length, pending);
     this.#wroteLast("host");
     const text = JSON.stringify(session.appendAll(events).map(({ seq, id, at }) => ({ seq, id, at })));
     if (key !== null) this.#once.store({ key, print, answer: text });
@@ -542,7 +560,7 @@ export class SessionObject extends DurableObject<Env> {
   async #kv(asked: KvRequest, mayWrite: boolean): Promise<Response> {
     checkOwn(asked, this.#id);
     if (asked.op !== "transact") return answerRead(asked, this.#database, this.#limits.bodyBytes);
-    if (!mayWrite) throw new Refusal(403, "forbidden", "this token may read only");
+    if (!mayWrite) throw readsOnly();
     return this.#serial(() => this.#transact(asked));
   }
 
@@ -551,7 +569,8 @@ export class SessionObject extends DurableObject<Env> {
     const keys = [...batch.puts.map(([key]) => key), ...batch.deletes];
     const ofLog = keys.some((key) => key.startsWith("s/"));
     if (ofLog && this.#tasks.isRunning) throw new Refusal(423, "locked", "the host runs a task in this session");
-    this.#checkSize();
+    // Who is over the limit may still delete.
+    if (batch.puts.length > 0) this.#checkSize();
     this.#checkEvents(batch);
     const header = `s/${this.#id}/h`;
     const isThere = this.#database.get(header) !== null;
@@ -579,6 +598,11 @@ export class SessionObject extends DurableObject<Env> {
     this.#write(batch, changesRecord, [{ key: request, print: "kv", answer: "" }]);
     // What was read of them, perhaps just now, is no longer so; whoever holds the session.
     if (ofFiles && !this.#tasks.isRunning) await this.#tasks.drop();
+    if (batch.deletes.length > 0 && this.#database.get(`s/${this.#id}/h`) === null) {
+      // Deleted: what is known of it here must not keep its id from whoever makes it anew.
+      await this.#close();
+      this.#forget();
+    }
     if (ofLog) await this.#follow();
     return written();
   }
@@ -666,11 +690,12 @@ export class SessionObject extends DurableObject<Env> {
     if (type === "untail") return setAttachment(socket, { next: null });
     if (!canWrite && type === "lease") return this.#leases.follow(socket);
     if (!canWrite && type === "release") return setAttachment(socket, { lease: "none" });
-    if (!canWrite) throw new Refusal(403, "forbidden", "this token may read only");
+    if (!canWrite) throw readsOnly();
     switch (type) {
       case "append": {
         const events = eventsOf(json, this.#limits.eventsPerCall);
-        const [done] = await this.#append([{ events, key, print: printOf("events", new TextEncoder().encode(JSON.stringify(events))) }]);
+        const bytes = new TextEncoder().encode(JSON.stringify(events));
+        const [done] = await this.#append([{ events, bytes: bytes.length, key, print: printOf("events", bytes) }]);
         const { text } = answerIn(done as Outcome<Appended>);
         return this.#live.send(socket, { t: "ack", ...(key === null ? {} : { key }), events: JSON.parse(text) as JsonValue });
       }

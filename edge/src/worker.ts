@@ -8,7 +8,7 @@ import type { IndexObject } from "./index-object.js";
 import { PARTS, partsOf, targetOf } from "./keys.js";
 import { joinLists, readRequest, writeRequest, type KvRequest } from "./kv.js";
 import { Buckets } from "./rate.js";
-import { answerOf, Refusal } from "./refusal.js";
+import { answerOf, readsOnly, Refusal } from "./refusal.js";
 import { start } from "./start.js";
 
 export { IndexObject } from "./index-object.js";
@@ -99,6 +99,7 @@ async function sessions(request: Request, env: Env, caller: Caller, limit: numbe
     return Response.json({ sessions: await indexStub(env, caller).sessions(asked) });
   }
   if (request.method !== "POST") throw new Refusal(404, "not_found", "there is no such path");
+  if (!caller.canWrite) throw readsOnly();
   const bytes = await readBody(request, limit);
   const { id = crypto.randomUUID().replace(/-/g, "").slice(0, 16) } = parseJson(bytes);
   if (typeof id !== "string") throw new Refusal(400, "invalid_id", "a session's id is text");
@@ -109,7 +110,7 @@ async function sessions(request: Request, env: Env, caller: Caller, limit: numbe
 async function keyValue(request: Request, env: Env, caller: Caller, limit: number): Promise<Response> {
   const bytes = await readBody(request, limit);
   const asked = readRequest(bytes);
-  if (asked.op === "transact" && !caller.canWrite) throw new Refusal(403, "forbidden", "this token may read only");
+  if (asked.op === "transact" && !caller.canWrite) throw readsOnly();
   const send = (part: KvRequest, body = writeRequest(part)): Promise<Response> => {
     const id = targetOf(part);
     if (typeof id !== "string") return forward(indexStub(env, caller), request, caller, "", "/kv", body);
