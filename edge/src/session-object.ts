@@ -141,16 +141,16 @@ export class SessionObject extends DurableObject<Env> {
     });
   }
 
-  /** Nearly every append is one new value and its key: one statement. False where it is more, or that failed: the usual way says why. */
-  #isStored({ checks = [], puts = [], deletes = [] }: GivenBatch, [request, ...others]: Carried[]): boolean {
+  /** Nearly every append is one new value and its key: one statement stores them. False where it is more, or that failed: the usual way says why. */
+  #storeAtOnce({ checks = [], puts = [], deletes = [] }: GivenBatch, [request, ...others]: Carried[]): boolean {
     const [check, put] = [checks[0], puts[0]];
     if (request === undefined || check === undefined || put === undefined || others.length + deletes.length > 0 || checks.length + puts.length > 2) return false;
     return check.equals === null && check.key === put[0] && this.#requests.addWith(check.key, put[1], request);
   }
 
   #write(batch: GivenBatch, changesRecord: boolean, requests: Carried[]): void {
-    this.#takesRoom(batch.puts ?? [], requests);
-    if (!this.#isStored(batch, requests)) {
+    this.#takeRoom(batch.puts ?? [], requests);
+    if (!this.#storeAtOnce(batch, requests)) {
       this.#atomically(() => {
         void this.#database.transact(batch);
         for (const request of requests) this.#requests.add(request);
@@ -328,7 +328,7 @@ export class SessionObject extends DurableObject<Env> {
   /** Bytes that can surely be stored before the size must be looked at again. */
   #room = 0;
 
-  #takesRoom(puts: ReadonlyArray<[string, Uint8Array]>, requests: readonly Carried[]): void {
+  #takeRoom(puts: ReadonlyArray<[string, Uint8Array]>, requests: readonly Carried[]): void {
     for (const [, value] of puts) this.#room -= STORED_TWICE * (value.length + BESIDE);
     for (const { answer } of requests) this.#room -= STORED_TWICE * (answer.length + BESIDE);
   }

@@ -63,16 +63,21 @@ export class Chain {
   add(scrubber: Scrubber): () => void {
     const identity = (typeof scrubber === "object" && scrubber !== null) || typeof scrubber === "function" ? identityOf(scrubber as object) : 0;
     addTo(this.raw, identity, scrubber);
-    this.isEmpty = false;
+    this.#look();
     const calls = isCaller(scrubber) ? 1 : 0;
     this.callers += calls;
     let registered = true;
     return () => {
       if (!registered) return;
       registered = false;
-      this.isEmpty = call(() => (this.raw.remove(identity), this.raw.is_empty()));
+      call(() => this.raw.remove(identity));
+      this.#look();
       this.callers -= calls;
     };
+  }
+
+  #look(): void {
+    this.isEmpty = call(() => this.raw.is_empty());
   }
 
   /** A payload in stored form. */

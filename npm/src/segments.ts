@@ -22,18 +22,21 @@ const REPLACE_TRIES = 10;
 /** How many segments one read brings; keeps memory flat on long sessions. */
 const PAGE = 64;
 
-/** Keys of segments are made for every write, and hundreds at once for a merge: the module is asked for the first of a session. */
-const SEQ_DIGITS = 16;
-const prefixes = new Map<string, string>();
-const MOST_PREFIXES = 100;
+/**
+ * Keys of segments are made for every write, and hundreds at once for a merge: the module is asked for the first of a session, which
+ * ends in as many zeros as a number may have digits.
+ */
+const firstKeys = new Map<string, string>();
+const MOST_FIRST_KEYS = 100;
 
-function prefixOf(id: string): string {
-  let prefix = prefixes.get(id);
-  if (prefix === undefined) {
-    if (prefixes.size >= MOST_PREFIXES) prefixes.clear();
-    prefixes.set(id, (prefix = call((m) => m.raw_key("segment", id, 0)).slice(0, -SEQ_DIGITS)));
+function segmentKey(id: string, seq: number): string {
+  let first = firstKeys.get(id);
+  if (first === undefined) {
+    if (firstKeys.size >= MOST_FIRST_KEYS) firstKeys.clear();
+    firstKeys.set(id, (first = call((m) => m.raw_key("segment", id, 0))));
   }
-  return prefix;
+  const number = String(seq);
+  return first.slice(0, -number.length) + number;
 }
 
 export const keys = {
@@ -42,7 +45,7 @@ export const keys = {
   record: (id: string): string => call((m) => m.raw_key("record", id)),
   /** From where a long session can be opened. */
   checkpoint: (id: string): string => call((m) => m.raw_key("checkpoint", id)),
-  segment: (id: string, seq: number): string => prefixOf(id) + String(seq).padStart(SEQ_DIGITS, "0"),
+  segment: segmentKey,
   format: (): string => call((m) => m.raw_key("format", "")),
   /** All keys of one session, none of any other. */
   session: (id: string): [string, string] => call((m) => m.raw_key_range("session", id)) as [string, string],

@@ -84,6 +84,14 @@ test("the id of a session that a client deleted is free", { skip }, async () => 
   assert.deepEqual(await stored(id), []);
 });
 
+test("calls that are under way together are stored in fewer writes than there are of them", { skip }, async () => {
+  const id = await session();
+  await Promise.all(Array.from({ length: 48 }, (_, n) => append(id, [message(`${n}`)], `together-${n}`)));
+  const { head } = await kv(id, { op: "list", start: `s/${id}/e/`, end: `s/${id}/e0`, limit: null, reverse: false, keysOnly: true });
+  assert.equal((await stored(id)).length, 48);
+  assert.ok(head.keys.length > 0 && head.keys.length <= 24, `${head.keys.length} writes for 48 calls`);
+});
+
 test("calls that are stored together fill a session no further than one by one; what is full can be emptied", { skip }, async () => {
   const small = await startHost({ disk: freshDisk(), env: { MAX_BYTES_PER_SESSION: "1000000", MAX_EVENTS_PER_CALL: "30000" } });
   try {
